@@ -1,0 +1,41 @@
+# make demo: set up and run the main job. make test: every check. See README.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: install demo test test-slow bench docs clean
+
+# A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
+	$(PIP) -e '.[$*]'
+	touch $@
+
+install: $(VENV)/.installed
+
+demo: install
+	$(BIN)/ringleader demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/data_path.py
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,41 @@
+"""Ringleader finds the sellers who buy reviews and the reviewers who sell them.
+
+Names are imported when they are first used, so that ``import ringleader`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ringleader import datasets
+    from ringleader.errors import RingleaderError
+    from ringleader.labels import Labels, read_labels
+    from ringleader.tensor.encode import read_reviews
+    from ringleader.tensor.sparse import SparseTensor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Labels": "ringleader.labels",
+    "RingleaderError": "ringleader.errors",
+    "SparseTensor": "ringleader.tensor.sparse",
+    "read_labels": "ringleader.labels",
+    "read_reviews": "ringleader.tensor.encode",
+}
+_MODULES = ("datasets",)
+
+__all__ = ["Labels", "RingleaderError", "SparseTensor", "__version__", "datasets", "read_labels", "read_reviews"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"ringleader.{name}")
+    raise AttributeError(f"module 'ringleader' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

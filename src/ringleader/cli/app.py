@@ -1,0 +1,92 @@
+"""The command group: finds a command by name, and turns errors into one sentence and an exit status."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+import ringleader
+from ringleader.errors import RingleaderError
+
+# name: (module, one line of help). The module is imported only when its command runs.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "The whole story on a generated marketplace."),
+    "generate": ("generate", "Make a marketplace with known rings."),
+    "check": ("check", "Read a review table and say what is in it."),
+}
+
+
+class Commands(TyperGroup):
+    """Lists commands without importing them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module, help_line = COMMANDS[cmd_name]
+        if ctx.resilient_parsing or _lists_only():
+            return typer.core.TyperCommand(cmd_name, help=help_line, short_help=help_line)
+        function = importlib.import_module(f"ringleader.cli.{module}").command
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(cmd_name, help=function.__doc__, short_help=help_line)(function)
+        command = typer.main.get_command(single)
+        command.name = cmd_name
+        return command
+
+
+def _lists_only() -> bool:
+    """Whether the words given ask for the list of commands and nothing else."""
+    words = sys.argv[1:]
+    return not words or all(word.startswith("-") for word in words)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Finds the sellers who buy reviews and the reviewers who sell them.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"ringleader {ringleader.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Finds the sellers who buy reviews and the reviewers who sell them."""
+
+
+def run() -> None:
+    """Runs the command. Exit status: 0 done, 2 bad usage or bad input, 1 a bug."""
+    try:
+        app()
+    except RingleaderError as error:
+        _stop(f"error: {error}", 2)
+    except BrokenPipeError:
+        # The reader of a pipe went away, as in `ringleader score ... | head`: that is no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        _stop("stopped", 130)
+
+
+def _stop(message: str, status: int) -> None:
+    from ringleader.cli.terminal import harmless
+
+    sys.stdout.flush()
+    print(harmless(message, limit=4000), file=sys.stderr)
+    sys.exit(status)

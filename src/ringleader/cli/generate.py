@@ -1,0 +1,45 @@
+"""``ringleader generate``: a marketplace with known rings, to try things on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ringleader.cli.options import Json
+from ringleader.cli.terminal import print_json
+from ringleader.datasets.marketplace import marketplace
+
+
+def command(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to write the three files.")],
+    reviews: Annotated[int, typer.Option("--reviews", help="How many reviews.")] = 100_000,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another market.")] = 0,
+    difficulty: Annotated[
+        str, typer.Option("--difficulty", metavar="easy|medium|hard", help="How well the rings hide.")
+    ] = "medium",
+    as_json: Json = False,
+) -> None:
+    """Make a marketplace with known rings: reviews.parquet, labels.csv and truth.csv.
+
+    Example: ringleader generate market --reviews 200000 --difficulty hard
+    """
+    market = marketplace(reviews, difficulty=difficulty, seed=seed)
+    market.write(folder)
+    truth = market.truth[market.truth["target"] == "abuse"]
+    bad = {mode: int(group["label"].sum()) for mode, group in truth.groupby("mode")}
+    rings = len({r for text in market.truth["ring"].fillna("") for r in str(text).split("|") if r})
+    summary = {
+        "folder": folder,
+        "reviews": len(market.reviews),
+        "labels": len(market.labels),
+        "rings": rings,
+        "abusive": bad,
+        "files": ["reviews.parquet", "labels.csv", "truth.csv"],
+    }
+    if as_json:
+        print_json(summary)
+        return
+    print(f"{len(market.reviews):,} reviews, {rings} rings, {bad.get('seller', 0):,} abusive sellers, ", end="")
+    print(f"{bad.get('reviewer', 0):,} abusive reviewers")
+    print(f"written to {folder}: reviews.parquet, labels.csv (what is known), truth.csv (what is true)")

@@ -1,0 +1,171 @@
+"""The slow, careful readers: one row at a time, so that one bad row costs that row alone.
+
+Used where DuckDB's reader finds anything out of order in a text file. They know the physical line
+of every row, and go on behind an unterminated quote, which would otherwise swallow the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+BATCH_ROWS = 100_000
+LONGEST_RECORD = 1000
+"""Lines that a quoted field may span; a quote still open then was never meant to open."""
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be parsed."""
+
+    line: int
+    reason: str
+    text: str
+
+
+class Record(NamedTuple):
+    line: int
+    fields: list[str | None]
+
+
+def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow]:
+    """The records behind the header of a delimited file."""
+    lines = _Lines(path)
+    is_header = True
+    while (taken := lines.take()) is not None:
+        line, text = taken
+        record = text.rstrip("\r\n")
+        if not record:
+            continue
+        fields = _split(record, delimiter)
+        spanned = 0
+        while fields is None and spanned < LONGEST_RECORD and (following := lines.peek(spanned)) is not None:
+            record = record + text[len(text.rstrip("\r\n")) :] + following.rstrip("\r\n")
+            text = following
+            spanned += 1
+            fields = _split(record, delimiter)
+        if not fields:
+            yield BadRow(line, "quote out of place", _show(taken[1]))
+            continue
+        lines.skip(spanned)
+        if is_header:
+            is_header = False
+        elif not is_utf8(record):
+            yield BadRow(line, "not valid UTF-8", _show(record))
+        elif len(fields) != width:
+            yield BadRow(line, "too few fields" if len(fields) < width else "too many fields", _show(record))
+        else:
+            yield Record(line, list(fields))
+
+
+def _split(record: str, delimiter: str) -> list[str] | None:
+    """The fields of a record; None where a quote is still open, empty where one is out of place."""
+    if '"' not in record:
+        return record.split(delimiter)
+    fields: list[str] = []
+    at = 0
+    while True:
+        if record.startswith('"', at):
+            close = record.find('"', at + 1)
+            while close >= 0 and record.startswith('"', close + 1):
+                close = record.find('"', close + 2)
+            if close < 0:
+                return None
+            fields.append(record[at + 1 : close].replace('""', '"'))
+            if close + 1 == len(record):
+                return fields
+            if record[close + 1] != delimiter:
+                return []
+            at = close + 2
+        else:
+            end = record.find(delimiter, at)
+            if end < 0:
+                fields.append(record[at:])
+                return fields
+            fields.append(record[at:end])
+            at = end + 1
+
+
+def text_lines(path: Path) -> Iterator[Record | BadRow]:
+    """The lines of a text file that are not blank, each as one field."""
+    lines = _Lines(path)
+    while (taken := lines.take()) is not None:
+        line, text = taken
+        text = text.rstrip("\r\n")
+        if not text.strip():
+            continue
+        yield Record(line, [text]) if is_utf8(text) else BadRow(line, "not valid UTF-8", _show(text))
+
+
+def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> list[BadRow]:
+    """Writes the fields at the given positions as columns f0, f1, ... beside their line; returns the bad rows."""
+    schema = pa.schema([("line", pa.int64())] + [(f"f{p}", pa.large_string()) for p in positions])
+    bad: list[BadRow] = []
+    with pq.ParquetWriter(target, schema) as writer:
+        batch: list[Record] = []
+        for row in rows:
+            if isinstance(row, BadRow):
+                bad.append(row)
+                continue
+            batch.append(row)
+            if len(batch) >= BATCH_ROWS:
+                writer.write_table(_table(batch, positions, schema))
+                batch = []
+        writer.write_table(_table(batch, positions, schema))
+    return bad
+
+
+def _table(batch: list[Record], positions: Sequence[int], schema: pa.Schema) -> pa.Table:
+    columns = [pa.array([r.line for r in batch], pa.int64())]
+    columns += [pa.array([r.fields[p] for r in batch], pa.large_string()) for p in positions]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+class _Lines:
+    """Lines of a file with a look-ahead; bytes that are no UTF-8 come as lone surrogates."""
+
+    def __init__(self, path: Path) -> None:
+        self._iterator = _iterate(path)
+        self._ahead: list[str] = []
+        self._number = 0
+
+    def take(self) -> tuple[int, str] | None:
+        text = self._ahead.pop(0) if self._ahead else next(self._iterator, None)
+        if text is None:
+            return None
+        self._number += 1
+        return self._number, text
+
+    def peek(self, offset: int) -> str | None:
+        while len(self._ahead) <= offset:
+            text = next(self._iterator, None)
+            if text is None:
+                return None
+            self._ahead.append(text)
+        return self._ahead[offset]
+
+    def skip(self, count: int) -> None:
+        del self._ahead[:count]
+        self._number += count
+
+
+def _iterate(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as handle:
+        yield from handle
+
+
+def is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _show(text: str) -> str:
+    return text.strip("\r\n").encode("utf-8", "backslashreplace").decode()[:80]

@@ -1,0 +1,128 @@
+"""From what the user points at to plain readable files: folders, globs, formats, compression."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ringleader.errors import InputError, StorageError
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+
+SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+READABLE = ".csv, .tsv, .jsonl or .parquet, each also with .gz or .zst"
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class ReviewFile:
+    """One file: where it is, what is in it, and how it is packed."""
+
+    path: Path
+    format: Format
+    compression: str | None
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def classify(path: Path) -> ReviewFile | None:
+    """The format of a file by its name; None where the name tells nothing."""
+    suffixes = [s.lower() for s in path.suffixes]
+    compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    if compression:
+        suffixes.pop()
+    kind = SUFFIXES.get(suffixes[-1]) if suffixes else None
+    return ReviewFile(path, kind, compression) if kind else None
+
+
+def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
+    """The files behind a path, a folder or a glob, in the order of their names."""
+    text = os.fspath(source)
+    path = Path(text)
+    if _is_dir(path):
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+        files = [f for f in map(classify, inside) if f]
+        if not files:
+            raise InputError(f"folder {text!r} holds no readable file ({READABLE}); it has {len(inside)} other files")
+        return [_readable(f) for f in files]
+    if path.is_file():
+        file = classify(path)
+        if file is None:
+            raise InputError(f"{text!r} is of no known format; name it {READABLE}")
+        return [_readable(file)]
+    if glob.has_magic(text):
+        found = [Path(p) for p in sorted(glob.glob(text, recursive=True)) if Path(p).is_file()]
+        files = [f for f in map(classify, found) if f]
+        if not files:
+            raise InputError(f"no readable file ({READABLE}) matches {text!r}")
+        return [_readable(f) for f in files]
+    if path.exists():
+        raise InputError(f"{text!r} is neither a file nor a folder")
+    raise InputError(f"there is no file or folder {text!r}")
+
+
+def plain(file: ReviewFile, folder: Path, number: int) -> Path:
+    """The file unpacked, and under a name that no reader takes for a pattern."""
+    if file.compression:
+        target = folder / f"unpacked-{number}.{file.format}"
+        _unpack(file, target)
+        return target
+    if glob.has_magic(str(file.path)):
+        target = folder / f"linked-{number}.{file.format}"
+        target.symlink_to(file.path.resolve())
+        return target
+    return file.path
+
+
+def _unpack(file: ReviewFile, target: Path) -> None:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(file.path), compression=file.compression) as packed, target.open("wb") as out:
+            while chunk := packed.read(CHUNK):
+                out.write(chunk)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StorageError(
+                f"the disk is full while unpacking {file.name!r} into {target.parent}; "
+                "free some space or choose another folder with --temp-directory"
+            ) from error
+        raise InputError(
+            f"{file.name!r} is damaged or cut short: {str(error).splitlines()[0]}; fetch or pack it again"
+        ) from error
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)[:200]!r} cannot be looked at: {error}") from error
+
+
+def _readable(file: ReviewFile) -> ReviewFile:
+    """Opens the file once, so that what stands in the way is said before anything is read."""
+    try:
+        with file.path.open("rb") as handle:
+            if not handle.read(1):
+                raise InputError(f"{file.name!r} is empty")
+    except PermissionError as error:
+        raise InputError(f"no permission to read {str(file.path)!r}; change its mode or run as its owner") from error
+    except OSError as error:
+        raise InputError(f"{str(file.path)!r} cannot be read: {error.strerror}") from error
+    return file

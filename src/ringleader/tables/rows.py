@@ -1,0 +1,100 @@
+"""Small side tables (labels, covariates) as rows of text, from a file or a frame."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ringleader.errors import InputError, SchemaError
+from ringleader.tables import careful
+from ringleader.tables.files import ReviewFile, locate, plain
+from ringleader.tables.read import to_arrow
+from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
+
+Row = tuple[str, dict[str, str | None]]
+
+
+def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], what: str) -> Iterator[Row]:
+    """Rows as (where, {column: text}) with the required columns and the optional ones that are there.
+
+    With ``optional=("*",)`` every other column comes along.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        for file in locate(source):
+            with tempfile.TemporaryDirectory(prefix="ringleader-") as folder:
+                yield from _file_rows(file, plain(file, Path(folder), 0), required, optional, what)
+        return
+    yield from _table_rows(to_arrow(source), required, optional, f"the {what}")
+
+
+def _file_rows(
+    file: ReviewFile, path: Path, required: Sequence[str], optional: Sequence[str], what: str
+) -> Iterator[Row]:
+    if file.format == "parquet":
+        try:
+            table = pq.read_table(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{file.name!r} is no Parquet file, or is cut short") from error
+        yield from _table_rows(table, required, optional, repr(file.name))
+        return
+    if file.format == "jsonl":
+        checked = False
+        for row in careful.text_lines(path):
+            parsed = json_object(row.fields[0]) if isinstance(row, careful.Record) else None
+            where = f"{file.name} line {row.line}"
+            if parsed is None:
+                raise InputError(f"{where} of the {what} is no JSON object")
+            if not checked:
+                choose(list(parsed), required, (), repr(file.name), what)
+                checked = True
+            names = [n for n in parsed if n in required or n in optional or "*" in optional]
+            yield where, {name: json_text(parsed.get(name)) for name in (*required, *names)}
+        return
+    head = text_head(file, path)
+    delimiter = "\t" if file.format == "tsv" else delimiter_of(head)
+    header = [name.strip() for name in next(csv.reader(head.splitlines(keepends=True), delimiter=delimiter))]
+    names = choose(header, required, optional, repr(file.name), what)
+    for row in careful.csv_rows(path, delimiter, len(header)):
+        where = f"{file.name} line {row.line}"
+        if isinstance(row, careful.BadRow):
+            raise InputError(f"{where} of the {what} cannot be read: {row.reason}: {row.text!r}")
+        yield where, {name: row.fields[header.index(name)] for name in names}
+
+
+def _table_rows(table: pa.Table, required: Sequence[str], optional: Sequence[str], name: str) -> Iterator[Row]:
+    names = choose(table.column_names, required, optional, name, name)
+    columns = [table.column(n).to_pylist() for n in names]
+    for number, values in enumerate(zip(*columns, strict=True)):
+        yield f"row {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
+
+
+def _text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    return str(value)
+
+
+def choose(
+    available: Sequence[str], required: Sequence[str], optional: Sequence[str], where: str, what: str
+) -> list[str]:
+    """The columns to take, or an error that says which is missing and what was found."""
+    for name in required:
+        if name not in available:
+            close = difflib.get_close_matches(name, available, n=1, cutoff=0.6)
+            hint = f"; the nearest name is {close[0]!r}" if close else ""
+            found = ", ".join(repr(n[:40]) for n in available[:12])
+            raise SchemaError(
+                f"{where} has no column {name!r}; a table of {what} begins with a line naming its columns "
+                f"{', '.join(required)}; found {found}{hint}"
+            )
+    if "*" in optional:
+        return [*required, *(n for n in available if n not in required)]
+    return [*required, *(n for n in optional if n in available)]

@@ -1,0 +1,209 @@
+"""Which column plays which mode. Pure: names in, axes out; nothing is read here."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ringleader.errors import SchemaError, SettingsError
+
+AxisKind = Literal["id", "category", "rating", "time"]
+
+# Names that a column is known by, the likeliest first. Amazon 2014 and 2018 say reviewerID, asin,
+# overall, unixReviewTime; Amazon 2023 says user_id, parent_asin, rating, timestamp.
+KNOWN_NAMES: dict[str, tuple[str, ...]] = {
+    "reviewer": ("reviewer", "reviewerid", "reviewer_id", "user_id", "userid", "user", "customer_id", "author_id"),
+    "product": ("product", "parent_asin", "asin", "product_id", "productid", "item_id", "itemid", "item"),
+    "seller": ("seller", "seller_id", "sellerid", "merchant_id", "merchant", "vendor_id", "vendor"),
+    "rating": ("rating", "overall", "stars", "star_rating", "score"),
+    "timestamp": ("timestamp", "unixreviewtime", "unix_review_time", "time", "datetime", "date", "review_date"),
+}
+MODE_OF_ROLE = {"timestamp": "week"}
+ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+DEFAULT_BIN = "1w"
+DEFAULT_MODES = ("reviewer", "product", "seller", "rating", "week")
+DEFAULT_KINDS: dict[str, AxisKind] = {"rating": "rating", "timestamp": "time"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One mode of the tensor: where it comes from and how its values are read."""
+
+    mode: str
+    column: str
+    kind: AxisKind = "id"
+    bin_seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The axes of a tensor, the roles that were guessed, and the roles that no column plays."""
+
+    axes: tuple[Axis, ...]
+    guessed: Mapping[str, str]
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return {axis.mode: axis.column for axis in self.axes}
+
+
+def parse_bin(text: str) -> int:
+    """Seconds in a bin such as ``1min``, ``1h``, ``1d``, ``1w`` or ``4w``."""
+    match = re.fullmatch(r"(\d{1,6})(s|min|h|d|w)", text.strip())
+    if match is None or int(match[1]) == 0:
+        raise SettingsError(f"{text!r} is no width of time; write a number and a unit, such as 1min, 1h, 1d, 1w or 4w")
+    return int(match[1]) * SECONDS[match[2]]
+
+
+def parse_axis(text: str) -> Axis:
+    """An axis written ``NAME=COLUMN[:id|:category|:rating|:time=1w]``."""
+    mode, equals, rest = text.partition("=")
+    if not equals or not mode.strip() or not rest.strip():
+        raise SettingsError(
+            f"{text!r} is no axis; write NAME=COLUMN, optionally followed by :id, :category or :time=1w"
+        )
+    # The kind is behind the last colon, so that a column name may hold colons itself.
+    match = re.fullmatch(r"(.+?)(?::(id|category|rating|time(?:=.*)?))?", rest, flags=re.DOTALL)
+    assert match is not None  # any non-empty text matches
+    column, kind = match[1], match[2] or "id"
+    if kind.startswith("time"):
+        return Axis(mode, column, "time", parse_bin(kind.partition("=")[2] or DEFAULT_BIN))
+    return Axis(mode, column, kind)  # type: ignore[arg-type]
+
+
+def parse_axes(modes: Sequence[str] | Mapping[str, str] | None) -> tuple[list[Axis], list[str]]:
+    """Splits what a user asked for into whole axes and plain names of default modes."""
+    if modes is None:
+        return [], list(DEFAULT_MODES)
+    if isinstance(modes, str):
+        raise SettingsError(f"modes is the text {modes!r}; give a list such as ['reviewer', 'product']")
+    if isinstance(modes, Mapping):
+        return [parse_axis(f"{name}={spec}") for name, spec in modes.items()], []
+    axes = [parse_axis(text) for text in modes if "=" in text]
+    names = [text for text in modes if "=" not in text]
+    unknown = [name for name in names if name not in DEFAULT_MODES]
+    if unknown:
+        raise SettingsError(
+            f"mode {unknown[0]!r} is none of {', '.join(DEFAULT_MODES)}; for another one write NAME=COLUMN"
+        )
+    return axes, names
+
+
+def resolve(
+    available: Sequence[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    modes: Sequence[str] | Mapping[str, str] | None = None,
+    where: str = "the table",
+) -> Schema:
+    """Decides which of the available columns play which modes.
+
+    ``columns`` names the column of a role (``{"product": "asin"}``); ``modes`` asks for some of the
+    default modes, or for axes of one's own. A default mode that no column plays is dropped, except
+    that a reviewer, and a product or a seller, must be there.
+    """
+    axes, names = parse_axes(modes)
+    given = {_role(name): column for name, column in (columns or {}).items()}
+    for role in given:
+        if role not in KNOWN_NAMES:
+            raise SettingsError(
+                f"there is no role {role!r}; columns can be named for {', '.join(KNOWN_NAMES)}; "
+                "for a mode of your own use --axis NAME=COLUMN"
+            )
+    axes = [replace(axis, column=_find(axis.column, available, where)) for axis in axes]
+    guessed: dict[str, str] = {}
+    dropped: list[str] = []
+    for name in names:
+        role = _role(name)
+        if role in given:
+            column: str | None = _find(given[role], available, where)
+        else:
+            column = _guess(role, available, taken=set(given.values()) | set(guessed.values()))
+            if column is not None:
+                guessed[role] = column
+        if column is None:
+            dropped.append(name)
+        else:
+            kind = DEFAULT_KINDS.get(role, "id")
+            axes.append(Axis(name, column, kind, SECONDS["w"] if kind == "time" else None))
+    _require(axes, names, dropped, modes, available, where)
+    return Schema(tuple(axes), guessed, tuple(dropped))
+
+
+def _require(
+    axes: list[Axis],
+    names: list[str],
+    dropped: list[str],
+    modes: Sequence[str] | Mapping[str, str] | None,
+    available: Sequence[str],
+    where: str,
+) -> None:
+    """Refuses a schema without enough to make a tensor of, naming what is missing."""
+    missing = list(dropped) if modes is not None else [m for m in ("reviewer",) if m in dropped]
+    if modes is None and not {axis.mode for axis in axes} & {"product", "seller"}:
+        missing.append("product")
+    if missing:
+        mode = missing[0]
+        role = _role(mode)
+        raise SchemaError(
+            f"{where} has no column for {mode!r}; {_found(available)}{_nearest(role, available)}"
+            f"; name it with --column {role}=COLUMN (columns={{{role!r}: ...}} in Python)"
+        )
+    if len(axes) < 2:
+        raise SettingsError(f"a tensor needs at least two modes, got {', '.join(a.mode for a in axes) or 'none'}")
+    seen = [axis.mode for axis in axes]
+    twice = sorted({mode for mode in seen if seen.count(mode) > 1})
+    if twice:
+        raise SettingsError(f"mode {twice[0]!r} is given twice; every mode needs its own name")
+
+
+def _role(name: str) -> str:
+    return ROLE_OF_MODE.get(name, name)
+
+
+def _guess(role: str, available: Sequence[str], taken: set[str]) -> str | None:
+    """The column that is known to play a role, whatever its case; None where there is none."""
+    folded: dict[str, list[str]] = {}
+    for name in available:
+        if name not in taken:
+            folded.setdefault(name.strip().lower(), []).append(name)
+    for known in KNOWN_NAMES[role]:
+        found = folded.get(known, [])
+        if known in found:
+            return known
+        if len(found) > 1:
+            raise SchemaError(
+                f"columns {', '.join(map(repr, found))} could all be the {role}; choose with --column {role}=COLUMN"
+            )
+        if found:
+            return found[0]
+    return None
+
+
+def _find(column: str, available: Sequence[str], where: str) -> str:
+    if column in available:
+        return column
+    close = difflib.get_close_matches(column, available, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise SchemaError(f"{where} has no column {column!r}; {_found(available)}{hint}")
+
+
+def _found(available: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:60]) for name in available[:12])
+    more = f" and {len(available) - 12} more" if len(available) > 12 else ""
+    return f"found {shown}{more}" if available else "it has no columns"
+
+
+def _nearest(role: str, available: Sequence[str]) -> str:
+    best = [
+        (difflib.SequenceMatcher(None, known, name.lower()).ratio(), name)
+        for known in KNOWN_NAMES.get(role, (role,))
+        for name in available
+    ]
+    ratio, name = max(best, default=(0.0, ""))
+    return f"; the nearest name is {name!r}" if ratio >= 0.6 else ""

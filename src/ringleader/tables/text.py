@@ -1,0 +1,59 @@
+"""The first look at a text file: is it text, what separates its fields, is a line a JSON object."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from ringleader.errors import InputError
+from ringleader.tables.files import ReviewFile
+
+HEAD_BYTES = 1 << 20
+DELIMITERS = ",;\t|"
+
+
+def text_head(file: ReviewFile, path: Path) -> str:
+    """The beginning of a text file, or an error that says why it is none."""
+    with path.open("rb") as handle:
+        data = handle.read(HEAD_BYTES)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{file.name!r} is UTF-16; save it as UTF-8")
+    first = data.splitlines()[0] if data else b""
+    try:
+        header = first.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        header = "\x00"
+    if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
+        raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")
+    return data.decode("utf-8-sig", "replace")
+
+
+def delimiter_of(head: str) -> str:
+    header = head.splitlines()[0]
+    counts = {d: len(next(csv.reader([header], delimiter=d))) for d in DELIMITERS}
+    return max(DELIMITERS, key=lambda d: (counts[d], d == ","))
+
+
+def json_object(text: str | None) -> dict[str, Any] | None:
+    """An object with its numbers kept as they are written; None where the text is no JSON object."""
+    try:
+        parsed = json.loads(text or "", parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+class _Number(str):
+    """A JSON number as it is written."""
+
+
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+def json_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else str(value)
+    return json.dumps(value)

@@ -1,0 +1,199 @@
+"""SparseTensor: the distinct cells of a review table, coded, counted and grouped by entity.
+
+Frozen: the arrays are read-only. Cells are sorted by their codes (first mode first), so the
+same table gives the same tensor whatever the order of its rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.errors import SettingsError
+from ringleader.tensor.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ringleader.tables.check import CheckReport
+
+MAX_CELLS = 2**31 - 1
+"""Cells are numbered by int32; a larger tensor is refused."""
+
+MAP_FROM_BYTES = 1 << 29
+"""Groupings are kept in memory-mapped files when all of them together are larger than this."""
+
+
+class Grouping(NamedTuple):
+    """The cells of each entity of one mode.
+
+    The cells of entity n are ``cells[offsets[n]:offsets[n + 1]]``, in ascending order.
+    """
+
+    offsets: npt.NDArray[np.int64]  # (n_k + 1,)
+    cells: npt.NDArray[np.int32]  # (n_cells,)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTensor:
+    """Distinct cells of K modes with their multiplicity.
+
+    Attributes
+    ----------
+    coordinates : int32 (n_cells, K), C order. Dense codes, 0..n_k-1 in mode k.
+    counts : int64 (n_cells,). How many rows of the table fell into each cell.
+    vocabularies : one per mode, in the order of the columns of ``coordinates``.
+    report : what was read and what was refused, where the tensor came from a table.
+    """
+
+    coordinates: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    vocabularies: tuple[Vocabulary, ...]
+    report: CheckReport | None = None
+    _groupings: dict[int, Grouping] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.coordinates.ndim != 2 or self.coordinates.shape[1] != len(self.vocabularies):
+            raise SettingsError(
+                f"coordinates have shape {self.coordinates.shape}, but there are "
+                f"{len(self.vocabularies)} vocabularies; give one column per mode"
+            )
+        if len(self.vocabularies) < 2:
+            raise SettingsError("a tensor needs at least two modes")
+        if len(set(self.modes)) != len(self.modes):
+            raise SettingsError(f"mode names must differ, got {', '.join(self.modes)}")
+        if len(self.coordinates) > MAX_CELLS:
+            raise SettingsError(f"{len(self.coordinates):,} cells; at most {MAX_CELLS:,} fit")
+        if self.counts.shape != (len(self.coordinates),):
+            raise SettingsError(f"{len(self.coordinates)} cells need as many counts, got {self.counts.shape}")
+        coordinates = np.ascontiguousarray(self.coordinates, dtype=np.int32).view()
+        counts = np.ascontiguousarray(self.counts, dtype=np.int64).view()
+        coordinates.flags.writeable = False
+        counts.flags.writeable = False
+        object.__setattr__(self, "coordinates", coordinates)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        coordinates: npt.ArrayLike,
+        modes: Sequence[str] | None = None,
+        *,
+        counts: npt.ArrayLike | None = None,
+        sizes: Sequence[int] | None = None,
+    ) -> SparseTensor:
+        """A tensor from integer codes: merges equal rows, sorts them, names entities by their code."""
+        codes = np.atleast_2d(np.asarray(coordinates))
+        if codes.size and (codes.min() < 0 or codes.max() >= MAX_CELLS):
+            raise SettingsError("codes must be non-negative and fit into 32 bits")
+        weights = np.ones(len(codes), np.int64) if counts is None else np.asarray(counts, np.int64)
+        distinct, where = np.unique(codes.astype(np.int32), axis=0, return_inverse=True)
+        total = np.zeros(len(distinct), np.int64)
+        np.add.at(total, where.reshape(-1), weights)
+        names = tuple(modes) if modes is not None else tuple(f"mode{k}" for k in range(codes.shape[1]))
+        shape = tuple(sizes) if sizes is not None else tuple(int(m) + 1 for m in codes.max(axis=0))
+        vocabularies = tuple(
+            Vocabulary.of_ids(name, [str(i) for i in range(n)]) for name, n in zip(names, shape, strict=True)
+        )
+        return cls(distinct, total, vocabularies)
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return tuple(v.mode for v in self.vocabularies)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Entities per mode."""
+        return tuple(len(v) for v in self.vocabularies)
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.coordinates.shape[0])
+
+    def __len__(self) -> int:
+        return self.n_cells
+
+    def mode_index(self, mode: str | int) -> int:
+        """The position of a mode given by name (or position)."""
+        if isinstance(mode, (int, np.integer)):
+            if not 0 <= mode < len(self.vocabularies):
+                raise SettingsError(f"there is no mode {mode}; there are {len(self.vocabularies)}")
+            return int(mode)
+        if mode not in self.modes:
+            raise SettingsError(f"there is no mode {mode!r}; the modes are {', '.join(self.modes)}")
+        return self.modes.index(mode)
+
+    def vocabulary(self, mode: str | int) -> Vocabulary:
+        return self.vocabularies[self.mode_index(mode)]
+
+    def degrees(self, mode: str | int) -> npt.NDArray[np.int64]:
+        """Cells of each entity of a mode, (n_k,)."""
+        return np.diff(self.grouping(mode).offsets)
+
+    def grouping(self, mode: str | int) -> Grouping:
+        """The cells of each entity of a mode, built on first use and kept."""
+        k = self.mode_index(mode)
+        if k not in self._groupings:
+            large = self.n_cells * 4 * len(self.modes) > MAP_FROM_BYTES
+            self._groupings[k] = _map_to_disk(self, k) if large else _group(self.coordinates[:, k], self.shape[k])
+        return self._groupings[k]
+
+    def decode(self) -> pd.DataFrame:
+        """The distinct table: one row per cell, a column per mode, and ``count``."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {v.mode: v.decode(self.coordinates[:, k]) for k, v in enumerate(self.vocabularies)}
+        columns["count"] = self.counts.copy()
+        return pd.DataFrame(columns)
+
+
+def _group(codes: npt.NDArray[np.int32], size: int) -> Grouping:
+    """Counting sort of the cells by code. Same as: ``np.argsort(codes, kind="stable")``."""
+    from scipy.sparse import coo_array
+
+    n = len(codes)
+    offsets = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=size), out=offsets[1:])
+    # The conversion from coordinates to compressed rows is the counting sort we need, in C.
+    numbers = np.arange(n, dtype=np.int32)
+    rows = coo_array((np.empty(n, np.bool_), (codes, numbers)), shape=(size, n))
+    rows.has_canonical_format = True
+    cells = rows.tocsr().indices.astype(np.int32, copy=False)
+    return _read_only(offsets, cells)
+
+
+def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
+    """The same, with the large array in a file that goes when the tensor goes."""
+    grouping = _group(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
+    (cells,) = _mapped_arrays([((tensor.n_cells,), np.int32)])
+    cells[:] = grouping.cells
+    return _read_only(grouping.offsets, cells)
+
+
+def mapped(n_cells: int, n_modes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Empty coordinates and counts in memory-mapped files, for tables larger than memory."""
+    coordinates, counts = _mapped_arrays([((n_cells, n_modes), np.int32), ((n_cells,), np.int64)])
+    return coordinates, counts
+
+
+def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]]) -> list[npt.NDArray[Any]]:
+    """Arrays in unlinked temporary files: the space comes back when the last view of them goes."""
+    arrays: list[npt.NDArray[Any]] = []
+    for shape, kind in wanted:
+        if 0 in shape:
+            arrays.append(np.empty(shape, kind))
+            continue
+        with tempfile.TemporaryFile(prefix="ringleader-") as handle:
+            arrays.append(np.memmap(handle, dtype=kind, mode="w+", shape=shape))
+    return arrays
+
+
+def _read_only(offsets: npt.NDArray[np.int64], cells: npt.NDArray[np.int32]) -> Grouping:
+    offsets.flags.writeable = False
+    cells.flags.writeable = False
+    return Grouping(offsets, cells)

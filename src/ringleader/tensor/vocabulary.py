@@ -1,0 +1,95 @@
+"""Vocabulary: entity <-> code for one mode. Append-only, so that codes stay stable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ringleader.errors import SettingsError
+
+Kind = Literal["id", "category", "number", "time"]
+"""id and category hold text, number a numeric scale such as ratings, time the start of a bin."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The entities of one mode, in the order of their codes.
+
+    Attributes
+    ----------
+    values : large_string for ids and categories, float64 for numbers, int64 for times (the start
+        of the bin in Unix seconds). Position = code.
+    bin_seconds : width of a time bin.
+    edges : left edges of the bins of a number with too many distinct values; None where every value is its own.
+    """
+
+    mode: str
+    kind: Kind
+    values: pa.Array
+    bin_seconds: int | None = None
+    edges: tuple[float, ...] | None = None
+
+    @classmethod
+    def of_ids(cls, mode: str, ids: Iterable[str]) -> Vocabulary:
+        return cls(mode, "id", pa.array(list(ids), pa.large_string()))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def lookup(self, entities: Sequence[Any] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """Codes of entities; -1 where unknown. Numbers and times are looked up by their stored value.
+
+        Text that reads as a number is accepted for numeric modes, and an ISO date for times.
+        """
+        if not isinstance(entities, (pa.Array, pa.ChunkedArray)):
+            entities = pa.array([self._native(e) for e in entities], self.values.type)
+        codes = pc.index_in(entities.cast(self.values.type), value_set=self.values)
+        return np.asarray(codes.fill_null(-1), dtype=np.int32)
+
+    def code(self, entity: Any) -> int:
+        """The code of one entity, or an error that names it."""
+        code = int(self.lookup([entity])[0])
+        if code < 0:
+            raise SettingsError(f"{self.mode} {str(entity)[:80]!r} is not in the data")
+        return code
+
+    def decode(self, codes: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Entities of codes: str objects, floats, or datetime64[s] bin starts."""
+        taken = self.values.take(pa.array(np.asarray(codes, np.int64)))
+        if self.kind == "time":
+            return np.asarray(taken).astype("datetime64[s]")
+        if self.kind == "number":
+            return np.asarray(taken, dtype=np.float64)
+        return np.asarray(taken.to_pylist(), dtype=object)
+
+    def text(self, codes: npt.ArrayLike) -> list[str]:
+        """Entities of codes as text, for tables and messages."""
+        if self.kind == "number":
+            return [f"{value:g}" for value in self.decode(codes)]
+        return [str(value) for value in self.decode(codes)]
+
+    def extended(self, new_values: pa.Array) -> Vocabulary:
+        """The vocabulary with values appended; every old code stays."""
+        values = pa.concat_arrays([self.values, new_values.cast(self.values.type)])
+        return Vocabulary(self.mode, self.kind, values, self.bin_seconds, self.edges)
+
+    def _native(self, entity: Any) -> Any:
+        """An entity as the type the values are stored in; None where it cannot be."""
+        if self.kind in ("id", "category"):
+            return None if entity is None else str(entity)
+        try:
+            if self.kind == "time":
+                return int(np.datetime64(entity, "s").astype(np.int64)) if not _is_number(entity) else int(entity)
+            return float(entity)
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating))
