@@ -10,6 +10,7 @@ from ringleader.cli.options import (
     Axes,
     Columns,
     Json,
+    LabelFile,
     MemoryLimit,
     Strict,
     TargetKindOption,
@@ -28,7 +29,9 @@ EXAMPLES_SHOWN = 8
 
 def command(
     reviews: Annotated[str, typer.Argument(help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")],
-    labels: Annotated[str | None, typer.Option("--labels", help="Known accounts: mode, entity, label[, target].")] = None,
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="Known accounts: mode, entity, label[, target].")
+    ] = None,
     column: Columns = None,
     axis: Axes = None,
     target_kind: TargetKindOption = "binary",

@@ -20,6 +20,9 @@ Axes = Annotated[
         help="Build the tensor from these columns instead; KIND is id, category, or time=1w (1min, 1h, 1d, 4w).",
     ),
 ]
+LabelFile = Annotated[
+    str | None, typer.Option("--labels", metavar="FILE", help="Known accounts: mode, entity, label[, target].")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the table if any row cannot be used.")]
 MemoryLimit = Annotated[
     str | None, typer.Option("--memory-limit", metavar="SIZE", help="Memory for reading, such as 1GB.")

@@ -21,7 +21,6 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     "rating": ("rating", "overall", "stars", "star_rating", "score"),
     "timestamp": ("timestamp", "unixreviewtime", "unix_review_time", "time", "datetime", "date", "review_date"),
 }
-MODE_OF_ROLE = {"timestamp": "week"}
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 DEFAULT_BIN = "1w"
@@ -76,22 +75,20 @@ def parse_axis(text: str) -> Axis:
     return Axis(mode, column, kind)  # type: ignore[arg-type]
 
 
-def parse_axes(modes: Sequence[str] | Mapping[str, str] | None) -> tuple[list[Axis], list[str]]:
-    """Splits what a user asked for into whole axes and plain names of default modes."""
+def parse_modes(modes: Sequence[str] | Mapping[str, str] | None) -> list[Axis | str]:
+    """What a user asked for, in order: whole axes, and plain names of default modes."""
     if modes is None:
-        return [], list(DEFAULT_MODES)
+        return list(DEFAULT_MODES)
     if isinstance(modes, str):
         raise SettingsError(f"modes is the text {modes!r}; give a list such as ['reviewer', 'product']")
     if isinstance(modes, Mapping):
-        return [parse_axis(f"{name}={spec}") for name, spec in modes.items()], []
-    axes = [parse_axis(text) for text in modes if "=" in text]
-    names = [text for text in modes if "=" not in text]
-    unknown = [name for name in names if name not in DEFAULT_MODES]
+        return [parse_axis(f"{name}={spec}") for name, spec in modes.items()]
+    unknown = [text for text in modes if "=" not in text and text not in DEFAULT_MODES]
     if unknown:
         raise SettingsError(
             f"mode {unknown[0]!r} is none of {', '.join(DEFAULT_MODES)}; for another one write NAME=COLUMN"
         )
-    return axes, names
+    return [parse_axis(text) if "=" in text else text for text in modes]
 
 
 def resolve(
@@ -107,7 +104,6 @@ def resolve(
     default modes, or for axes of one's own. A default mode that no column plays is dropped, except
     that a reviewer, and a product or a seller, must be there.
     """
-    axes, names = parse_axes(modes)
     given = {_role(name): column for name, column in (columns or {}).items()}
     for role in given:
         if role not in KNOWN_NAMES:
@@ -115,11 +111,14 @@ def resolve(
                 f"there is no role {role!r}; columns can be named for {', '.join(KNOWN_NAMES)}; "
                 "for a mode of your own use --axis NAME=COLUMN"
             )
-    axes = [replace(axis, column=_find(axis.column, available, where)) for axis in axes]
+    axes: list[Axis] = []
     guessed: dict[str, str] = {}
     dropped: list[str] = []
-    for name in names:
-        role = _role(name)
+    for wanted in parse_modes(modes):
+        if isinstance(wanted, Axis):
+            axes.append(replace(wanted, column=_find(wanted.column, available, where)))
+            continue
+        role = _role(wanted)
         if role in given:
             column: str | None = _find(given[role], available, where)
         else:
@@ -127,25 +126,18 @@ def resolve(
             if column is not None:
                 guessed[role] = column
         if column is None:
-            dropped.append(name)
+            dropped.append(wanted)
         else:
             kind = DEFAULT_KINDS.get(role, "id")
-            axes.append(Axis(name, column, kind, SECONDS["w"] if kind == "time" else None))
-    _require(axes, names, dropped, modes, available, where)
+            axes.append(Axis(wanted, column, kind, parse_bin(DEFAULT_BIN) if kind == "time" else None))
+    _require(axes, dropped, asked=modes is not None, available=available, where=where)
     return Schema(tuple(axes), guessed, tuple(dropped))
 
 
-def _require(
-    axes: list[Axis],
-    names: list[str],
-    dropped: list[str],
-    modes: Sequence[str] | Mapping[str, str] | None,
-    available: Sequence[str],
-    where: str,
-) -> None:
+def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Sequence[str], where: str) -> None:
     """Refuses a schema without enough to make a tensor of, naming what is missing."""
-    missing = list(dropped) if modes is not None else [m for m in ("reviewer",) if m in dropped]
-    if modes is None and not {axis.mode for axis in axes} & {"product", "seller"}:
+    missing = list(dropped) if asked else [mode for mode in dropped if mode == "reviewer"]
+    if not asked and not {axis.mode for axis in axes} & {"product", "seller"}:
         missing.append("product")
     if missing:
         mode = missing[0]
