@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ringleader import datasets
+    from ringleader.detector import RingDetector, load
     from ringleader.errors import RingleaderError
     from ringleader.labels import Labels, read_labels
     from ringleader.tensor.encode import read_reviews
@@ -19,14 +20,26 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Labels": "ringleader.labels",
+    "RingDetector": "ringleader.detector",
     "RingleaderError": "ringleader.errors",
     "SparseTensor": "ringleader.tensor.sparse",
+    "load": "ringleader.detector",
     "read_labels": "ringleader.labels",
     "read_reviews": "ringleader.tensor.encode",
 }
 _MODULES = ("datasets",)
 
-__all__ = ["Labels", "RingleaderError", "SparseTensor", "__version__", "datasets", "read_labels", "read_reviews"]
+__all__ = [
+    "Labels",
+    "RingDetector",
+    "RingleaderError",
+    "SparseTensor",
+    "__version__",
+    "datasets",
+    "load",
+    "read_labels",
+    "read_reviews",
+]
 
 
 def __getattr__(name: str) -> Any:

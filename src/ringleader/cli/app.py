@@ -18,6 +18,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "The whole story on a generated marketplace."),
     "generate": ("generate", "Make a marketplace with known rings."),
     "check": ("check", "Read a review table and say what is in it."),
+    "fit": ("fit", "Learn a model from reviews and known accounts."),
+    "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
+    "update": ("update", "Take new reviews and labels into a model."),
 }
 
 
@@ -80,8 +83,8 @@ def run() -> None:
         # The reader of a pipe went away, as in `ringleader score ... | head`: that is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
-        _stop("stopped", 130)
+    except KeyboardInterrupt as interrupt:
+        sys.exit(143 if type(interrupt).__name__ == "Terminated" else 130)
 
 
 def _stop(message: str, status: int) -> None:

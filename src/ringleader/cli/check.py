@@ -29,9 +29,7 @@ EXAMPLES_SHOWN = 8
 
 def command(
     reviews: Annotated[str, typer.Argument(help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")],
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="Known accounts: mode, entity, label[, target].")
-    ] = None,
+    labels: LabelFile = None,
     column: Columns = None,
     axis: Axes = None,
     target_kind: TargetKindOption = "binary",

@@ -182,12 +182,13 @@ def check(relation: Relation) -> Checked:
         elif axis.kind == "rating" or (axis.kind == "category" and _all_numeric(checked, k)):
             column = _number(checked, k, axis)
         else:
-            column = _text(checked, k, axis)
+            column = text_column(checked, k, axis)
         checked.columns.append(column)
     return checked
 
 
-def _text(checked: Checked, k: int, axis: Axis) -> Column:
+def text_column(checked: Checked, k: int, axis: Axis) -> Column:
+    """Ids and words: taken as they are."""
     values = tuple(f"CAST({part.columns[k]} AS VARCHAR)" for part in checked.relation.parts)
     reasons = tuple(f"CASE WHEN {v} IS NULL OR {v} = '' THEN 'missing {_word(axis)}' END" for v in values)
     return Column(axis, "category" if axis.kind == "category" else "id", values, values, reasons)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.errors import SettingsError
-from ringleader.tables.check import Checked, CheckReport, Column, binned, check
+from ringleader.tables.check import Checked, CheckReport, Column, binned, check, text_column
 from ringleader.tables.read import Relation, open_relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
@@ -123,6 +123,8 @@ def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[
         if vocabulary.kind == "number" and column.kind == "number":
             exact = replace(column, values=column.exact, edges=None)
             checked.columns[k] = binned(exact, vocabulary.edges) if vocabulary.edges else exact
+        elif vocabulary.kind == "category" and column.kind == "number":
+            checked.columns[k] = text_column(checked, k, column.axis)  # words before, so words now
         elif vocabulary.kind != column.kind:
             raise SettingsError(f"mode {column.axis.mode!r} was {vocabulary.kind}, and is {column.kind} now")
         if vocabulary.kind == "time" and vocabulary.bin_seconds != column.axis.bin_seconds:

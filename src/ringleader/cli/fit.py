@@ -1,0 +1,164 @@
+"""``ringleader fit``: learn a model, with checkpoints."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ringleader import store
+from ringleader.cli.options import (
+    Axes,
+    Columns,
+    Json,
+    LabelFile,
+    MemoryLimit,
+    Quiet,
+    Strict,
+    TargetKindOption,
+    TempDirectory,
+    Threads,
+    parse_columns,
+)
+from ringleader.cli.progress import stop_signals, sweep_bar
+from ringleader.cli.terminal import note, print_json
+from ringleader.detector import RingDetector
+from ringleader.errors import ModelFileError, SettingsError
+from ringleader.labels import read_labels
+from ringleader.tensor.encode import read_reviews
+
+
+def command(
+    reviews: Annotated[str, typer.Argument(help="File, folder or glob of reviews.")],
+    out: Annotated[str, typer.Option("--out", metavar="MODEL", help="Folder to write the model to.")],
+    labels: LabelFile = None,
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="default|corrected|paper", help="How to learn.")
+    ] = "default",
+    learner: Annotated[
+        str, typer.Option("--learner", metavar="natural-gradient|sgd|online-em", help="The learner.")
+    ] = "natural-gradient",
+    rank: Annotated[int | None, typer.Option("--rank", help="Components.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Sweeps over the data.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every random number.")] = 0,
+    contrast: Annotated[
+        str | None, typer.Option("--contrast", metavar="NAME", help="Mode whose entities the negatives replace.")
+    ] = None,
+    joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels move the factors.")] = None,
+    heldout_reviews: Annotated[
+        float, typer.Option("--heldout-reviews", help="Share of reviews to measure the likelihood on.")
+    ] = 0.0,
+    patience: Annotated[
+        int, typer.Option("--patience", help="Stop after so many sweeps without a better held-out likelihood.")
+    ] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+    column: Columns = None,
+    axis: Axes = None,
+    target_kind: TargetKindOption = "binary",
+    strict: Strict = False,
+    memory_limit: MemoryLimit = None,
+    temp_directory: TempDirectory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn a model from reviews and, where there are any, known accounts.
+
+    Example: ringleader fit reviews.parquet --labels labels.csv --out model
+    """
+    _check_place(out, resume=resume, overwrite=overwrite)
+    started = time.perf_counter()
+    known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]
+    tensor = read_reviews(
+        reviews,
+        columns=parse_columns(column),
+        modes=axis or None,
+        strict=strict,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        threads=threads,
+    )
+    detector = RingDetector(
+        preset=preset,
+        learner=learner,
+        rank=rank,
+        epochs=epochs,
+        contrast=contrast,
+        joint=joint,
+        heldout_reviews=heldout_reviews,
+        patience=patience,
+        threads=threads,
+        random_state=seed,
+    )
+    config = detector.model_config(tensor)
+    entries = tensor.n_cells * (1 + config.negatives)
+    try:
+        with stop_signals(), sweep_bar(config.sweeps, entries, quiet=quiet or as_json) as bar:
+            detector.fit(tensor, known, callback=bar, checkpoint=out, resume=resume)
+    except KeyboardInterrupt:
+        note(f"stopped; what was learned so far is in {out}; go on with --resume")
+        raise
+    summary = _summary(detector, out, time.perf_counter() - started)
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        _show(summary)
+
+
+def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
+    """Refuses to write over anything that is not meant to go."""
+    if resume and overwrite:
+        raise SettingsError("--resume and --overwrite exclude each other")
+    path = Path(out)
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not path.is_dir():
+        raise ModelFileError(f"{out} is a file; give a folder for the model")
+    if overwrite:
+        if not store.is_model(path):
+            raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
+        store.remove(path)
+    elif not resume:
+        raise ModelFileError(f"{out} exists; go on with it by --resume, or replace it by --overwrite")
+
+
+def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]:
+    aligned = detector.aligned_
+    last = detector.history_[-1] if detector.history_ else {}
+    return {
+        "model": out,
+        "modes": dict(zip(detector.tensor_.modes, detector.tensor_.shape, strict=True)),
+        "reviews": int(detector.tensor_.counts.sum()),
+        "cells": detector.tensor_.n_cells,
+        "labels": aligned.n_labels,
+        "unknown_labels": dict(aligned.unknown),
+        "preset": detector.preset,
+        "learner": detector.learner,
+        "rank": detector.config_.rank,
+        "sweeps": detector.state_.sweep,
+        "resumed_from": detector.resumed_from_,
+        "log_posterior": _finite(last.get("log_posterior")),
+        "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
+        "effective_rank": _finite(last.get("effective_rank")),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value != value else value
+
+
+def _show(summary: dict[str, Any]) -> None:
+    sizes = ", ".join(f"{n:,} {mode}s" for mode, n in summary["modes"].items())
+    print(f"{summary['cells']:,} distinct reviews: {sizes}")
+    print(f"{summary['labels']:,} labels")
+    for mode, count in summary["unknown_labels"].items():
+        print(f"note: {count:,} labelled {mode}s are not in the reviews")
+    if summary["resumed_from"] is not None:
+        print(f"resumed after sweep {summary['resumed_from']}")
+    rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
+    print(f"{summary['sweeps']} sweeps in {summary['seconds']:.1f} s{rank}")
+    print(f"model written to {summary['model']}; next: ringleader score {summary['model']} --mode seller")

@@ -1,0 +1,101 @@
+"""``ringleader score``: who is suspicious, most suspicious first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+
+from ringleader.cli.options import Json
+from ringleader.cli.terminal import note, print_json, print_table
+from ringleader.detector import RingDetector, load
+from ringleader.errors import SettingsError, StorageError
+
+SHOWN = 20
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def command(
+    model: Annotated[str, typer.Argument(help="Folder of a model.")],
+    mode: Annotated[str | None, typer.Option("--mode", help="Which entities, such as seller.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Which target, where there are several.")] = None,
+    reviews: Annotated[bool, typer.Option("--reviews", help="One row per review instead.")] = False,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the first N.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not put a quote before formulas in CSV.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Rank entities (or reviews) by suspicion.
+
+    Example: ringleader score model --mode seller --top 20
+    """
+    if (mode is None) == (not reviews):
+        raise SettingsError("give --mode NAME for entities or --reviews for reviews, and not both")
+    detector = load(model)
+    frame = review_frame(detector) if reviews else detector.scores(mode or "", target)
+    if top is not None:
+        frame = frame.head(top)
+    if output:
+        write_frame(frame, output, raw=raw)
+        if not as_json:
+            print(f"{len(frame):,} rows written to {output}")
+            return
+    if as_json:
+        print_json({"model": model, "mode": mode, "target": target, "rows": plain_rows(frame)})
+        return
+    shown = frame if top is not None else frame.head(SHOWN)
+    print_table(list(frame.columns), [[_cell(value) for value in row] for row in shown.itertuples(index=False)])
+    if len(shown) < len(frame):
+        note(f"{len(frame) - len(shown):,} more; --top N shows more, --output FILE writes all")
+
+
+def review_frame(detector: RingDetector) -> pd.DataFrame:
+    """One row per distinct review, strongest evidence first."""
+    found = detector.review_evidence()
+    frame = detector.tensor_.decode()
+    frame["log_odds"], frame["evidence"] = found.log_odds, found.evidence
+    frame = frame.sort_values("evidence", ascending=False, kind="stable").reset_index(drop=True)
+    frame.insert(0, "rank", np.arange(1, len(frame) + 1))
+    return frame
+
+
+def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> None:
+    """A table to a file of the kind its name says."""
+    path = Path(output)
+    try:
+        if path.suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        elif path.suffix == ".jsonl":
+            frame.to_json(path, orient="records", lines=True, date_format="iso")
+        elif path.suffix == ".csv":
+            safe = frame if raw else frame.apply(_defused)
+            if not raw and not safe.equals(frame):
+                note("a quote was put before names that a spreadsheet would run as a formula; --raw leaves them")
+            safe.to_csv(path, index=False)
+        else:
+            raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet or .jsonl")
+    except OSError as error:
+        raise StorageError(f"cannot write {output}: {error.strerror or error}") from error
+
+
+def _defused(column: pd.Series) -> pd.Series:
+    if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
+        return column
+    return column.map(lambda text: f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text)
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows as JSON takes them: empty instead of NaN, times as text."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4g}"
+    return str(value)

@@ -1,0 +1,413 @@
+"""RingDetector: wires reading, encoding, labels, model, learners, evidence and store. No mathematics here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from ringleader import store
+from ringleader.errors import ResumeError, SettingsError
+from ringleader.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, review_evidence
+from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Label, Labels, read_labels
+from ringleader.learners import SweepInfo, fit_loop
+from ringleader.model.config import ModelConfig
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.problem import Problem, build_problem
+from ringleader.model.start import fresh_heads, start_state
+from ringleader.model.state import State, extend_state
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.merge import merge
+from ringleader.tensor.sparse import SparseTensor
+
+Callback = Callable[[SweepInfo], bool | None]
+SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
+HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
+FREE_TO_CHANGE = ("threads", "backend")
+"""Settings that do not change the result, so that a fit may be resumed with others."""
+UPDATE_SWEEPS = 3
+
+
+class RingDetector(BaseEstimator):  # type: ignore[misc]
+    """Finds groups that act together from reviews and a few known accounts.
+
+    Parameters
+    ----------
+    preset : "default" is the best detector there is, "corrected" the published model with its cures,
+        "paper" the published algorithm with its settings.
+    learner : "natural-gradient", "sgd", "online-em"; "batch-em" and "gibbs" for small data.
+    rank : components; None for the preset's.
+    epochs : sweeps over the data; None for the preset's.
+    negatives : contrast negatives per review; None for the preset's.
+    contrast : the mode whose entities the negatives replace; the first by default.
+    joint : whether labels move the factors; None for the preset's.
+    count_weight : what a cell seen c times weighs: "one", "log" (1 + log c) or "count".
+    heldout_reviews : share of reviews kept from training, to measure the likelihood on.
+    patience : stop after so many sweeps without a better held-out likelihood; 0 never stops.
+    settings : other settings of ``ringleader.model.config.ModelConfig``, by name.
+    threads : threads to use; all by default. The answer does not depend on it.
+    random_state : seed, a whole number.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "default",
+        learner: str = "natural-gradient",
+        rank: int | None = None,
+        epochs: int | None = None,
+        negatives: int | None = None,
+        contrast: str | None = None,
+        joint: bool | None = None,
+        count_weight: str | None = None,
+        heldout_reviews: float = 0.0,
+        patience: int = 0,
+        settings: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.preset = preset
+        self.learner = learner
+        self.rank = rank
+        self.epochs = epochs
+        self.negatives = negatives
+        self.contrast = contrast
+        self.joint = joint
+        self.count_weight = count_weight
+        self.heldout_reviews = heldout_reviews
+        self.patience = patience
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+
+    # -- fitting ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        reviews: Any,
+        labels: Any = None,
+        *,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> RingDetector:
+        """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
+
+        With ``checkpoint``, the model is saved there after every sweep; with ``resume``, a fit that
+        was stopped goes on to the same bits as one that was not.
+        """
+        tensor = _as_tensor(reviews)
+        known = _as_labels(labels)
+        config = self.model_config(tensor)
+        self.complete_ = False
+        self._prepare(tensor, known, config)
+        self.resumed_from_: int | None = None
+        state = self._resumed(checkpoint, config) if resume and checkpoint is not None else None
+        if state is None:
+            state = start_state(self.problem_)
+            self.history_: list[dict[str, float]] = []
+        self.state_ = state
+        if checkpoint is not None and (self.resumed_from_ is None or self.stored_ is None):
+            self.save(checkpoint, complete=state.sweep >= config.sweeps)
+
+        def after_sweep(info: SweepInfo) -> bool | None:
+            assert info.state is not None  # the loop always passes the live state
+            self.state_ = info.state
+            self.history_.append({name: float(getattr(info, name)) for name in HISTORY_COLUMNS})
+            stop = callback(info) if callback is not None else None
+            if checkpoint is not None:
+                self.save(checkpoint, complete=info.sweep >= config.sweeps)
+            return stop
+
+        if not self.complete_:
+            self.state_, _ = fit_loop(self.problem_, state, callback=after_sweep)
+        self.complete_ = True
+        if checkpoint is not None and not (self.stored_ and self.stored_.meta["complete"]):
+            self.save(checkpoint)
+        return self
+
+    def partial_fit(self, reviews: Any = None, labels: Any = None, *, callback: Callback | None = None) -> RingDetector:
+        """Takes new reviews and new labels in, and moves only what they touch. Old codes stay.
+
+        On an unfitted detector this is ``fit``. Where an account is labelled anew, the new label holds.
+        """
+        if not hasattr(self, "state_"):
+            return self.fit(reviews, labels, callback=callback)
+        known = self.labels_
+        if labels is not None:
+            newer = _as_labels(labels)
+            assert newer is not None  # labels were given
+            known = known.merged(newer) if known is not None else newer
+        tensor, touched = self.tensor_, [np.zeros(n, np.bool_) for n in self.tensor_.shape]
+        if reviews is not None:
+            fresh = self._encode_new(reviews)
+            tensor = merge(self.tensor_, fresh)
+            touched = [np.isin(np.arange(n), fresh.coordinates[:, k]) for k, n in enumerate(tensor.shape)]
+        state = extend_state(self.state_, tensor.shape)
+        before = {
+            (t.mode, t.name, int(c)): v for t in self.problem_.targets for c, v in zip(t.codes, t.values, strict=True)
+        }
+        old_heads = state.heads
+        same_layout = [(t.mode, t.name) for t in self.problem_.targets]
+        self._prepare(tensor, known, self.config_)
+        for target in self.problem_.targets:
+            for code, value in zip(target.codes, target.values, strict=True):
+                if before.get((target.mode, target.name, int(code))) != value:
+                    touched[target.mode][code] = True
+        state = fresh_heads(self.problem_, state)
+        if [(t.mode, t.name) for t in self.problem_.targets] == same_layout:
+            state = state.replace(heads=old_heads)
+
+        def after_sweep(info: SweepInfo) -> bool | None:
+            self.history_.append({name: float(getattr(info, name)) for name in HISTORY_COLUMNS})
+            return callback(info) if callback is not None else None
+
+        moved = {k: np.flatnonzero(mask) for k, mask in enumerate(touched)}
+        self.state_, _ = fit_loop(self.problem_, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
+        self.complete_ = True
+        return self
+
+    def _encode_new(self, reviews: Any) -> SparseTensor:
+        """New reviews in the codes of the old ones."""
+        if isinstance(reviews, SparseTensor):
+            fresh = reviews
+            if fresh.modes != self.tensor_.modes:
+                raise SettingsError(f"the model has the modes {', '.join(self.tensor_.modes)}, the new reviews "
+                                    f"{', '.join(fresh.modes)}; read them with the same modes")  # fmt: skip
+            for old, new in zip(self.tensor_.vocabularies, fresh.vocabularies, strict=True):
+                if not new.values[: len(old)].equals(old.values):
+                    raise SettingsError(
+                        f"the codes of mode {old.mode!r} differ from the model's; read the new reviews with "
+                        "vocabularies=model.tensor_.vocabularies, or give their path"
+                    )
+            return fresh
+        return read_reviews(reviews, **self.reading_, vocabularies=self.tensor_.vocabularies)
+
+    def model_config(self, tensor: SparseTensor) -> ModelConfig:
+        """The settings of the model that these parameters stand for, on that tensor."""
+        given: dict[str, Any] = dict(self.settings or {})
+        given.update(learner=self.learner, heldout=self.heldout_reviews, patience=self.patience)
+        given["seed"] = _seed(self.random_state)
+        given["threads"] = self.threads or 0
+        optional = {"rank": self.rank, "sweeps": self.epochs, "negatives": self.negatives, "joint": self.joint}
+        optional["count_weight"] = self.count_weight  # type: ignore[assignment]
+        given.update({name: value for name, value in optional.items() if value is not None})
+        if self.contrast is not None:
+            given["contrast"] = tensor.mode_index(self.contrast)
+        return ModelConfig.preset(self.preset, **given)
+
+    def _prepare(self, tensor: SparseTensor, known: Labels | None, config: ModelConfig) -> None:
+        """Lays out a fit and forgets what an earlier one left."""
+        aligned = known.align(tensor) if known is not None else AlignedLabels((), {})
+        self.problem_: Problem = build_problem(tensor, aligned.targets, config)
+        self.tensor_ = tensor
+        self.labels_ = known
+        self.aligned_ = aligned
+        self.config_ = config
+        self.reading_: dict[str, Any] = getattr(self, "reading_", {})
+        if tensor.report is not None:
+            self.reading_ = _how_it_was_read(tensor)
+        self.complete_ = False
+        self.stored_: store.Stored | None = None
+        self._evidence: ReviewEvidence | None = None
+
+    # -- saving and resuming ------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str], *, complete: bool | None = None) -> None:
+        """Writes the model (or, during a fit, a checkpoint) to a folder."""
+        self._check_fitted()
+        if complete is not None:
+            self.complete_ = complete
+        before = self.stored_ if self.stored_ is not None and self.stored_.folder == Path(folder) else None
+        arrays: dict[str, Any] = {"state": self.state_.to_arrays()}
+        tables: dict[str, pa.Table] = {}
+        keep: list[str] = []
+        if before is None:
+            more, tables, modes = store.tensor_parts(self.tensor_)
+            arrays.update(more)
+            if self.labels_ is not None:
+                tables["labels"] = pa.Table.from_pandas(self.labels_.to_frame(), preserve_index=False)
+            described = {"modes": modes, "data": store.tensor_fingerprint(self.tensor_)}
+        else:
+            keep = [part for part in before.files if part != "state"]
+            described = {"modes": before.meta["modes"], "data": before.meta["data"]}
+        meta = {
+            **described,
+            "complete": self.complete_,
+            "sweep": self.state_.sweep,
+            "parameters": _plain(self.get_params()),
+            "config": self.config_.to_dict(),
+            "reading": self.reading_,
+            "labels": {"kind": self.labels_.target_kind, "fingerprint": _labels_fingerprint(self.labels_)}
+            if self.labels_ is not None
+            else None,
+            "report": self.tensor_.report.as_dict() if self.tensor_.report is not None else None,
+            "history": _plain(self.history_),
+        }
+        self.stored_ = store.save(folder, meta, arrays=arrays, tables=tables, keep=keep, before=before)
+
+    def _resumed(self, folder: str | os.PathLike[str], config: ModelConfig) -> State | None:
+        """The state of a checkpoint; None where there is none yet; an error where it is of another fit."""
+        if not Path(folder).exists() or not any(Path(folder).iterdir()):
+            return None
+        stored = store.load(folder)
+        reasons = []
+        if stored.meta["data"] != store.tensor_fingerprint(self.tensor_):
+            reasons.append("the reviews changed")
+        saved = stored.meta["labels"]
+        if (saved or {}).get("fingerprint") != _labels_fingerprint(self.labels_):
+            reasons.append("the labels changed")
+        old, new = stored.meta["config"], config.to_dict()
+        changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
+        reasons += [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
+        if reasons:
+            raise ResumeError(
+                f"the fit in {os.fspath(folder)} cannot be resumed: {'; '.join(reasons)}; "
+                "give the same data and settings, or start afresh with --overwrite"
+            )
+        state = State.from_arrays(stored.arrays("state"))
+        self.stored_ = stored
+        self.history_ = list(stored.meta["history"])
+        self.resumed_from_ = state.sweep
+        self.complete_ = bool(stored.meta["complete"])
+        return state
+
+    # -- scoring ------------------------------------------------------------------------------------
+
+    def scores(self, mode: str, target: str | None = None) -> pd.DataFrame:
+        """One row per entity of a mode, most suspicious first.
+
+        ``score`` is what to sort by: the head's probability where labels trained one, else the evidence.
+        """
+        self._check_fitted()
+        k = self.tensor_.mode_index(mode)
+        evidence = self.evidence(mode)
+        size = self.tensor_.shape[k]
+        nothing = np.full(size, np.nan)
+        t = self._target(k, target)
+        frame = pd.DataFrame({"entity": self.tensor_.vocabularies[k].decode(np.arange(size))})
+        name = "probability"
+        value = nothing
+        if t is not None and self.config_.joint:
+            psi = head_log_odds(self.problem_, self.state_, t)
+            if self.problem_.targets[t].kind == "real":
+                name, value = "value", psi
+            else:
+                value = 1 / (1 + np.exp(-np.clip(psi, -500, 500)))
+        frame["score"] = evidence if np.isnan(value).all() else value
+        frame[name] = value
+        frame["lower"], frame["upper"] = nothing, nothing
+        frame["evidence"] = evidence
+        codes = self.tensor_.coordinates[:, k]
+        frame["reviews"] = np.bincount(codes, weights=self.tensor_.counts, minlength=size).astype(np.int64)
+        frame["label"] = _label_column(self.problem_.targets[t] if t is not None else None, size)
+        frame = frame.sort_values(["score", "evidence"], ascending=False, kind="stable").reset_index(drop=True)
+        frame.insert(0, "rank", np.arange(1, size + 1))
+        return frame[[name if c == "probability" else c for c in SCORE_COLUMNS]]
+
+    def evidence(self, mode: str) -> npt.NDArray[np.float64]:
+        """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
+        k = self.tensor_.mode_index(mode)
+        shrink = SHRINK_REVIEWS if k == self.config_.contrast else 0.0
+        return entity_evidence(self.tensor_, self.review_evidence().evidence, k, shrink=shrink)
+
+    def review_evidence(self) -> ReviewEvidence:
+        """Log-odds and leave-one-out evidence of every distinct review."""
+        self._check_fitted()
+        if self._evidence is None:
+            self._evidence = review_evidence(self.problem_, self.state_)
+        return self._evidence
+
+    def _target(self, mode: int, name: str | None) -> int | None:
+        """The index of a target on a mode; the first one where no name is given."""
+        there = [(t, target.name) for t, target in enumerate(self.problem_.targets) if target.mode == mode]
+        if name is None:
+            main = [t for t, found in there if found == DEFAULT_TARGET] or [t for t, _ in there]
+            return main[0] if main else None
+        for t, found in there:
+            if found == name:
+                return t
+        known = ", ".join(found for _, found in there) or "none"
+        raise SettingsError(f"mode {self.tensor_.modes[mode]!r} has no target {name!r}; it has {known}")
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "state_"):
+            raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
+
+
+def load(folder: str | os.PathLike[str]) -> RingDetector:
+    """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
+    stored = store.load(folder)
+    detector = RingDetector(**stored.meta["parameters"])
+    labels = None
+    if stored.meta["labels"] is not None:
+        frame = stored.table("labels").to_pandas()
+        kind = stored.meta["labels"]["kind"]
+        values = frame["label"].astype(float) if kind == "real" else np.where(frame["label"] > 0, 1.0, -1.0)
+        rows = zip(frame["mode"], frame["entity"], frame["target"], values, strict=True)
+        labels = Labels(tuple(Label(m, e, t, float(v)) for m, e, t, v in rows), kind)
+    detector._prepare(store.stored_tensor(stored), labels, ModelConfig.from_dict(stored.meta["config"]))
+    detector.reading_ = stored.meta["reading"]
+    detector.state_ = State.from_arrays(stored.arrays("state"))
+    detector.history_ = list(stored.meta["history"])
+    detector.complete_ = bool(stored.meta["complete"])
+    detector.resumed_from_ = None
+    detector.stored_ = stored
+    return detector
+
+
+def _as_tensor(reviews: Any) -> SparseTensor:
+    return reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
+
+
+def _as_labels(labels: Any) -> Labels | None:
+    return labels if labels is None or isinstance(labels, Labels) else read_labels(labels)
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, (bool, float)) or not isinstance(random_state, (int, np.integer)):
+        raise SettingsError(f"random_state is {random_state!r}; give a whole number, or None for a fresh seed")
+    return int(random_state)
+
+
+def _how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
+    """The columns and modes of a tensor, so that new files are read in the same way."""
+    assert tensor.report is not None
+    modes = []
+    for v in tensor.vocabularies:
+        kind = {"time": f"time={v.bin_seconds}s", "number": "rating"}.get(v.kind, v.kind)
+        modes.append(f"{v.mode}={tensor.report.columns[v.mode]}:{kind}")
+    return {"modes": modes}
+
+
+def _labels_fingerprint(labels: Labels | None) -> str | None:
+    return None if labels is None else hashlib.sha256(repr((labels.entries, labels.target_kind)).encode()).hexdigest()
+
+
+def _label_column(target: Any, size: int) -> npt.NDArray[Any]:
+    column = np.full(size, np.nan)
+    if target is not None:
+        column[target.codes] = target.values if target.kind == "real" else target.values > 0
+    return column
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON takes them: no NaN, no NumPy numbers."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

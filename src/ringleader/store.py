@@ -1,0 +1,243 @@
+"""Models on disk: a folder of safetensors, Parquet tables and ``manifest.json``, written last. Never pickle.
+
+Every file is written beside its final name, synced, and renamed; the manifest names the files that
+belong together with their checksums. A kill at any moment leaves the last whole model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from ringleader.errors import ModelFileError, StorageError
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+FORMAT = "ringleader-model"
+VERSION = 1
+MANIFEST = "manifest.json"
+LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass
+class Stored:
+    """A model folder: its manifest, and its parts, read when they are asked for."""
+
+    folder: Path
+    meta: dict[str, Any]
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of a part that ``save`` was given."""
+        path = self._verified(part)
+        try:
+            loaded: dict[str, npt.NDArray[Any]] = load_file(path)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelFileError(f"{path.name} of model {self.folder} cannot be read: {error}") from error
+        return loaded
+
+    def table(self, part: str) -> pa.Table:
+        path = self._verified(part)
+        try:
+            return pq.read_table(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ModelFileError(f"{path.name} of model {self.folder} cannot be read: {error}") from error
+
+    def has(self, part: str) -> bool:
+        return part in self.files
+
+    def _verified(self, part: str) -> Path:
+        """The file of a part, after its size and checksum."""
+        if part not in self.files:
+            raise ModelFileError(f"model {self.folder} has no part {part!r}; it is damaged, or of another kind")
+        entry = self.files[part]
+        path: Path = self.folder / entry["name"]
+        if not path.is_file():
+            raise ModelFileError(f"{entry['name']} of model {self.folder} is missing; restore it or fit again")
+        if path.stat().st_size != entry["bytes"] or _checksum(path) != entry["sha256"]:
+            raise ModelFileError(f"{entry['name']} of model {self.folder} is damaged; restore it or fit again")
+        return path
+
+
+def save(
+    folder: str | os.PathLike[str],
+    meta: Mapping[str, Any],
+    *,
+    arrays: Mapping[str, Arrays] | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    keep: Iterable[str] = (),
+    before: Stored | None = None,
+) -> Stored:
+    """Writes a model, or the parts of it that changed, and swaps it in at once.
+
+    ``keep`` names parts of ``before`` that stay as they are on disk. Files that the new manifest does
+    not name are removed, once it is in place.
+    """
+    target = Path(folder)
+    generation = (int(before.meta.get("generation", 0)) if before else 0) + 1
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        files = {part: before.files[part] for part in keep if before and part in before.files}
+        for part, group in (arrays or {}).items():
+            plain = {name: np.ascontiguousarray(array) for name, array in group.items()}
+            files[part] = _write(target, f"{part}-{generation}.safetensors", lambda p, a=plain: save_file(a, p))
+        for part, table in (tables or {}).items():
+            files[part] = _write(target, f"{part}-{generation}.parquet", lambda p, t=table: pq.write_table(t, p))
+        saved = {**meta, "generation": generation}
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
+            "meta": saved,
+            "files": files,
+        }
+        text = json.dumps(manifest, indent=1, allow_nan=False).encode()
+        _write(target, MANIFEST, lambda p: Path(p).write_bytes(text))
+        _sync_folder(target)
+        _tidy(target, {entry["name"] for entry in files.values()})
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the model to {target}: {error.strerror or error}; free some space or choose another folder"
+        ) from error
+    return Stored(target, saved, files)
+
+
+def load(folder: str | os.PathLike[str]) -> Stored:
+    """Opens a model folder. What is damaged, foreign or too new is refused, with the reason."""
+    target = Path(folder)
+    if not target.exists():
+        raise ModelFileError(f"there is no model at {target}")
+    path = target / MANIFEST
+    if not path.is_file():
+        raise ModelFileError(f"{target} holds no {MANIFEST}, so it is no model (or a fit was stopped before its start)")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, OSError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError(f"{path} was not written by ringleader")
+    version = manifest.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ModelFileError(
+            f"model {target} has format {version}, this ringleader reads up to {VERSION}; install a newer ringleader"
+        )
+    meta, files = manifest.get("meta"), manifest.get("files")
+    if not isinstance(meta, dict) or not isinstance(files, dict) or not all(map(_well_formed, files.values())):
+        raise ModelFileError(f"{path} is damaged: it does not say which files belong to the model")
+    return Stored(target, meta, files)
+
+
+def is_model(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a manifest of ours, in whatever state the rest may be."""
+    try:
+        return bool(json.loads((Path(folder) / MANIFEST).read_bytes()).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def remove(folder: str | os.PathLike[str]) -> None:
+    """Removes a model: the manifest first, so that no half of it is ever taken for one."""
+    target = Path(folder)
+    if not is_model(target):
+        raise ModelFileError(f"{target} is no model, so it is left alone")
+    try:
+        (target / MANIFEST).unlink()
+        _tidy(target, set())
+    except OSError as error:
+        raise StorageError(f"cannot remove the model {target}: {error.strerror or error}") from error
+
+
+def tensor_parts(tensor: SparseTensor) -> tuple[dict[str, Arrays], dict[str, pa.Table], list[dict[str, Any]]]:
+    """A tensor as parts to save: arrays, vocabulary tables, and what the manifest says of the modes."""
+    arrays: dict[str, Arrays] = {"tensor": {"coordinates": tensor.coordinates, "counts": tensor.counts}}
+    tables = {f"vocabulary-{k}": pa.table({"value": v.values}) for k, v in enumerate(tensor.vocabularies)}
+    modes = [
+        {"mode": v.mode, "kind": v.kind, "bin_seconds": v.bin_seconds, "edges": list(v.edges) if v.edges else None}
+        for v in tensor.vocabularies
+    ]
+    return arrays, tables, modes
+
+
+def stored_tensor(stored: Stored) -> SparseTensor:
+    """The tensor that ``tensor_parts`` took apart."""
+    vocabularies = []
+    for k, mode in enumerate(stored.meta["modes"]):
+        values = stored.table(f"vocabulary-{k}").column("value").combine_chunks()
+        edges = tuple(mode["edges"]) if mode["edges"] else None
+        vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
+    arrays = stored.arrays("tensor")
+    return SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies))
+
+
+def tensor_fingerprint(tensor: SparseTensor) -> str:
+    """A hash of everything a tensor says; equal data give equal fingerprints."""
+    digest = hashlib.sha256()
+    for v in tensor.vocabularies:
+        digest.update(json.dumps([v.mode, v.kind, len(v), v.bin_seconds, v.edges]).encode())
+        digest.update(pa.record_batch([v.values], names=["value"]).serialize())
+    for array in (tensor.coordinates, tensor.counts):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _write(folder: Path, name: str, writer: Any) -> dict[str, Any]:
+    """Writes, syncs and renames one file; returns its entry for the manifest."""
+    temporary = folder / f".{name}.partial"
+    try:
+        writer(str(temporary))
+        temporary.chmod(0o644)  # safetensors writes for the owner alone
+        with temporary.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        entry = {"name": name, "bytes": temporary.stat().st_size, "sha256": _checksum(temporary)}
+        temporary.replace(folder / name)
+    except SafetensorError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {name} into {folder}: {error}") from error
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    return entry
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _tidy(folder: Path, named: set[str]) -> None:
+    """Removes files of ours that no manifest names any more."""
+    for path in folder.iterdir():
+        ours = path.suffix in (".safetensors", ".parquet") or path.name.endswith(".partial")
+        if ours and path.name not in named:
+            path.unlink(missing_ok=True)
+
+
+def _well_formed(entry: Any) -> bool:
+    """Whether a manifest's entry names a plain file inside the folder."""
+    if not isinstance(entry, dict) or not {"name", "bytes", "sha256"} <= set(entry):
+        return False
+    name = entry["name"]
+    return isinstance(name, str) and Path(name).name == name and name not in ("", ".", "..")

@@ -1,0 +1,152 @@
+"""Models on disk: whole or refused, never half."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import ringleader as rl
+from ringleader import store
+from ringleader.errors import ModelFileError, StorageError
+from ringleader.tensor.sparse import SparseTensor
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    arrays = {"state": {"a": np.arange(6.0).reshape(2, 3), "empty": np.zeros((0, 3)), "n": np.array([7])}}
+    store.save(tmp_path / "model", {"x": 1}, arrays=arrays, tables={"words": pa.table({"w": ["é", "<b>"]})})
+    return tmp_path / "model"
+
+
+def test_what_is_saved_comes_back(model: Path) -> None:
+    stored = store.load(model)
+    assert stored.meta["x"] == 1
+    arrays = stored.arrays("state")
+    assert np.array_equal(arrays["a"], np.arange(6.0).reshape(2, 3))
+    assert arrays["empty"].shape == (0, 3)
+    assert stored.table("words").column("w").to_pylist() == ["é", "<b>"]
+
+
+def test_a_save_on_top_swaps_the_changed_parts_and_tidies_up(model: Path) -> None:
+    before = store.load(model)
+    store.save(model, {"x": 2}, arrays={"state": {"a": np.ones(2)}}, keep=["words"], before=before)
+    after = store.load(model)
+    assert after.meta["x"] == 2
+    assert np.array_equal(after.arrays("state")["a"], [1, 1])
+    assert after.table("words").num_rows == 2
+    assert len(list(model.iterdir())) == 3
+
+
+def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = store.load(model)
+    write = store._write
+
+    def killed(folder: Path, name: str, writer: object) -> object:
+        if name == store.MANIFEST:
+            raise KeyboardInterrupt
+        return write(folder, name, writer)
+
+    monkeypatch.setattr(store, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(model, {"x": 2}, arrays={"state": {"a": np.ones(2)}}, keep=["words"], before=before)
+    after = store.load(model)
+    assert after.meta["x"] == 1
+    assert np.array_equal(after.arrays("state")["a"], np.arange(6.0).reshape(2, 3))
+
+
+def first_file(model: Path, suffix: str) -> Path:
+    return next(p for p in model.iterdir() if p.suffix == suffix)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".parquet"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+def test_a_damaged_part_is_refused(model: Path, suffix: str, damage: str) -> None:
+    path = first_file(model, suffix)
+    data = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    stored = store.load(model)
+    with pytest.raises(ModelFileError, match="damaged|missing"):
+        stored.arrays("state") if suffix == ".safetensors" else stored.table("words")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is damaged"),
+        ("[]", "was not written by ringleader"),
+        ('{"format": "other"}', "was not written by ringleader"),
+        ('{"format": "ringleader-model", "version": 99}', "install a newer ringleader"),
+        ('{"format": "ringleader-model", "version": "x"}', "install a newer ringleader"),
+        ('{"format": "ringleader-model", "version": 1}', "does not say which files"),
+        (
+            '{"format": "ringleader-model", "version": 1, "meta": {}, '
+            '"files": {"state": {"name": "../evil", "bytes": 1, "sha256": ""}}}',
+            "does not say which files",
+        ),
+    ],
+)
+def test_a_strange_manifest_is_refused(model: Path, text: str, message: str) -> None:
+    (model / store.MANIFEST).write_text(text)
+    with pytest.raises(ModelFileError, match=message):
+        store.load(model)
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="there is no model"):
+        store.load(tmp_path / "absent")
+    with pytest.raises(ModelFileError, match="is no model"):
+        store.load(tmp_path)
+    with pytest.raises(ModelFileError, match="left alone"):
+        store.remove(tmp_path)
+
+
+def test_removing_a_model_leaves_other_files_alone(model: Path) -> None:
+    (model / "notes.txt").write_text("mine")
+    store.remove(model)
+    assert [p.name for p in model.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_cannot_be_written_is_said_plainly(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write the model"):
+        store.save(tmp_path / "file" / "model", {})
+
+
+def test_no_value_that_json_does_not_know_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        store.save(tmp_path / "m", {"x": float("nan")})
+    assert not (tmp_path / "m" / store.MANIFEST).exists()
+
+
+def test_a_tensor_comes_back_with_its_vocabularies(table: pd.DataFrame, tmp_path: Path) -> None:
+    tensor = rl.read_reviews(table)
+    arrays, tables, modes = store.tensor_parts(tensor)
+    store.save(tmp_path / "m", {"modes": modes}, arrays=arrays, tables=tables)
+    back = store.stored_tensor(store.load(tmp_path / "m"))
+    pd.testing.assert_frame_equal(back.decode(), tensor.decode())
+    assert store.tensor_fingerprint(back) == store.tensor_fingerprint(tensor)
+
+
+def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
+    tensor = rl.read_reviews(table)
+    others = [
+        rl.read_reviews(table[1:]),
+        rl.read_reviews(table.assign(seller=table["seller"].replace("s1", "s9"))),
+        rl.read_reviews(table, modes=["reviewer", "product", "seller", "rating", "day=timestamp:time=1d"]),
+        SparseTensor(tensor.coordinates, tensor.counts + 1, tensor.vocabularies),
+    ]
+    prints = {store.tensor_fingerprint(t) for t in [tensor, *others]}
+    assert len(prints) == 5
+    assert store.tensor_fingerprint(rl.read_reviews(table.sample(frac=1, random_state=0))) in prints
+    assert json.dumps(store.tensor_fingerprint(tensor))
