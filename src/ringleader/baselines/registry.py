@@ -1,0 +1,61 @@
+"""The names of the baselines. Imports a method only when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ringleader.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ringleader.baselines.face import Baseline
+
+
+class Entry(NamedTuple):
+    """Where a baseline lives, the settings its name stands for, and what it is in one line."""
+
+    module: str
+    estimator: str
+    settings: dict[str, Any]
+    summary: str
+
+
+_ENTRIES = {
+    "mzoom": Entry("mzoom", "MZoom", {}, "dense blocks by greedy removal (Shin et al. 2016)"),
+    "mbiz": Entry("mzoom", "MZoom", {"local_search": True}, "M-Zoom, then local search (Shin et al. 2018)"),
+    "bptf": Entry("bptf", "BPTF", {}, "Bayesian Poisson factorisation, batch (Schein et al. 2015)"),
+    "bnbcp": Entry("bnbcp", "BNBCP", {"inference": "batch"}, "beta negative-binomial CP, batch (Hu et al. 2015)"),
+    "bnbcp-svi": Entry("bnbcp", "BNBCP", {"inference": "svi"}, "beta negative-binomial CP, stochastic"),
+    "crossspot": Entry("crossspot", "CrossSpot", {}, "most suspicious blocks by local search (Jiang et al. 2015)"),
+    "multiaspect": Entry("multiaspect", "MultiAspectForensics", {}, "spikes of CP factors (Maruhashi et al. 2011)"),
+    "burst": Entry("burst", "Burst", {}, "most high-rated reviews in any three weeks against expectation"),
+    "degree": Entry("degree", "Degree", {}, "number of reviews"),
+}
+
+
+def baseline_names() -> tuple[str, ...]:
+    """Every name that ``baseline`` knows."""
+    return tuple(_ENTRIES)
+
+
+def baseline_summary(name: str) -> str:
+    """One line on a baseline."""
+    return _entry(name).summary
+
+
+def baseline(name: str, **settings: Any) -> Baseline:
+    """An unfitted baseline by name; ``settings`` go to its constructor."""
+    entry = _entry(name)
+    estimator = getattr(import_module(f"ringleader.baselines.{entry.module}"), entry.estimator)
+    try:
+        made: Baseline = estimator(**{**entry.settings, **settings})
+    except TypeError as error:
+        known = ", ".join(sorted(estimator().get_params()))
+        raise SettingsError(f"baseline {name}: {error}; its settings are {known}") from error
+    return made
+
+
+def _entry(name: str) -> Entry:
+    if name not in _ENTRIES:
+        raise SettingsError(f"there is no baseline {name!r}; there are {', '.join(_ENTRIES)}")
+    return _ENTRIES[name]
