@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
+import signal
 import sys
 from typing import Any
 
@@ -75,16 +75,13 @@ def options(
 
 def run() -> None:
     """Runs the command. Exit status: 0 done, 2 bad usage or bad input, 1 a bug."""
+    # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do.
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         app()
     except RingleaderError as error:
         _stop(f"error: {error}", 2)
-    except BrokenPipeError:
-        # The reader of a pipe went away, as in `ringleader score ... | head`: that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt as interrupt:
-        sys.exit(143 if type(interrupt).__name__ == "Terminated" else 130)
 
 
 def _stop(message: str, status: int) -> None:

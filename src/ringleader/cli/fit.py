@@ -22,7 +22,7 @@ from ringleader.cli.options import (
     Threads,
     parse_columns,
 )
-from ringleader.cli.progress import stop_signals, sweep_bar
+from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
 from ringleader.cli.terminal import note, print_json
 from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
@@ -98,7 +98,7 @@ def command(
     try:
         with stop_signals(), sweep_bar(config.sweeps, entries, quiet=quiet or as_json) as bar:
             detector.fit(tensor, known, callback=bar, checkpoint=out, resume=resume)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated):
         note(f"stopped; what was learned so far is in {out}; go on with --resume")
         raise
     summary = _summary(detector, out, time.perf_counter() - started)

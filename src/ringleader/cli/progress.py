@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ringleader.learners import SweepInfo
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: stop as for Ctrl-C."""
+class Terminated(SystemExit):
+    """SIGTERM came: stop as for Ctrl-C, with the status that says so."""
 
 
 class SweepBar:
@@ -54,7 +54,7 @@ def stop_signals() -> Iterator[None]:
     """Lets SIGTERM stop the work as Ctrl-C does; the last checkpoint stays."""
 
     def stop(number: int, frame: object) -> None:
-        raise Terminated
+        raise Terminated(143)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
