@@ -30,6 +30,13 @@ UNITS: dict[str, tuple[float, float, float]] = {  # unit: (from, to, microsecond
     "nanoseconds": (1e17, 1e20, 1e-3),
 }
 ISO = "ISO 8601"
+WHOLE_TYPES = ("INTEGER", "BIGINT", "UINTEGER")
+WHOLE_MICROSECONDS = {
+    "seconds": "{} * 1000000",
+    "milliseconds": "{} * 1000",
+    "microseconds": "{}",
+    "nanoseconds": "{} // 1000",
+}
 
 
 @dataclass(frozen=True)
@@ -202,6 +209,8 @@ def _as_double(part: Part, k: int) -> str:
 
 
 def _missing(part: Part, k: int) -> str:
+    if not part.types[k].startswith("VARCHAR"):
+        return f"({part.columns[k]} IS NULL)"
     return f"({part.columns[k]} IS NULL OR trim(CAST({part.columns[k]} AS VARCHAR)) = '')"
 
 
@@ -272,6 +281,11 @@ def _time(checked: Checked, k: int, axis: Axis) -> Column:
         elif unit == ISO:
             micros = f"epoch_us(TRY_CAST(trim(CAST({sql} AS VARCHAR)) AS TIMESTAMPTZ))"
             bad, wrong = f"{micros} IS NULL", "false"
+        elif part.types[k] in WHOLE_TYPES:
+            low, high, _ = UNITS[unit]
+            whole, bad = f"CAST({sql} AS BIGINT)", "false"
+            wrong = f"(abs({whole}) >= {high:.0f} OR ({whole} <> 0 AND abs({whole}) < {low:.0f}))"
+            micros = f"CASE WHEN NOT {wrong} THEN {WHOLE_MICROSECONDS[unit].format(whole)} END"
         else:
             low, high, factor = UNITS[unit]
             number = _as_double(part, k)
@@ -281,8 +295,8 @@ def _time(checked: Checked, k: int, axis: Axis) -> Column:
         outside = f"({micros} < 0 OR {micros} >= {LAST_MICROSECOND})"
         width = axis.bin_seconds or 1
         shift = MONDAY if width % 604_800 == 0 else 0
-        seconds = f"CAST(floor(({micros}) / 1000000) AS BIGINT)"
-        values.append(f"(CAST(floor(({seconds} - {shift}) / {width}) AS BIGINT) * {width} + {shift})")
+        # Whole division rounds towards zero, so a width is added to keep what is divided positive.
+        values.append(f"((({micros}) // 1000000 + {width - shift}) // {width} * {width} + {shift - width})")
         exact.append(micros)
         reasons.append(
             f"CASE WHEN {missing} THEN 'missing {word}' WHEN {bad} THEN '{word} is not a time' "

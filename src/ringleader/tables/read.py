@@ -100,7 +100,7 @@ def open_relation(
     connection = None
     try:
         with _plain_words(folder):
-            connection = duckdb.connect(str(folder / "tables.duckdb"))
+            connection = duckdb.connect()
             for setting in (
                 # The rest is for the arrays that leave DuckDB while it still holds its own.
                 f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",

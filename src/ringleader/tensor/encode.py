@@ -26,6 +26,10 @@ BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
 
 
+LARGEST_CALENDAR = 1 << 20
+"""Time bins that are looked up in a table of the whole calendar; above that they are searched."""
+
+
 class Cells(NamedTuple):
     """Distinct cells in the order of their codes, and how many rows were exact copies of others."""
 
@@ -153,21 +157,18 @@ class _Vocabularies:
                 self._build_numbers(k, column)
 
     def _build_text(self, k: int) -> None:
+        """A table of ids whose row numbers are their codes: old ids first, new ones in order behind them."""
         relation = self.checked.relation
         relation.rows(f"DROP TABLE IF EXISTS voc_{k}")
-        distinct = f"SELECT DISTINCT value_{k} AS id FROM ({self.checked.select([k])})"
+        new = f"SELECT DISTINCT value_{k} AS id FROM ({self.checked.select([k])})"
         before = self.old[k]
         if before is None:
-            coded = f"SELECT id, row_number() OVER (ORDER BY id) - 1 AS code FROM ({distinct})"
+            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM ({new}) ORDER BY id")
         else:
-            codes = pa.array(np.arange(len(before), dtype=np.int64))
-            relation.connection.register(f"old_{k}", pa.table({"id": before.values, "code": codes}))
-            new = f"SELECT d.id FROM ({distinct}) d ANTI JOIN old_{k} o ON d.id = o.id"
-            coded = (
-                f"SELECT id, code FROM old_{k} UNION ALL "
-                f"SELECT id, {len(before)} + row_number() OVER (ORDER BY id) - 1 AS code FROM ({new})"
-            )
-        relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h, CAST(code AS INTEGER) AS code FROM ({coded})")
+            relation.connection.register(f"old_{k}", pa.table({"id": before.values}))
+            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM old_{k}")
+            fresh = f"SELECT d.id FROM ({new}) d ANTI JOIN old_{k} o ON d.id = o.id"
+            relation.rows(f"INSERT INTO voc_{k} SELECT id, hash(id) AS h FROM ({fresh}) ORDER BY id")
         size, hashes, holes = relation.rows(
             f"SELECT count(*), count(DISTINCT h), count(*) FILTER (id IS NULL OR id = '') FROM voc_{k}"
         )[0]
@@ -191,6 +192,14 @@ class _Vocabularies:
     def codes(self, k: int, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Codes of numbers or times, all of which are in the vocabulary."""
         known = self.numbers[k]
+        width = self.checked.columns[k].axis.bin_seconds
+        if width is not None and len(known) and (known.max() - known.min()) // width < LARGEST_CALENDAR:
+            # Bins are evenly spaced, so a table of them all replaces the search.
+            first = known.min()
+            table = np.zeros((known.max() - first) // width + 1, np.int64)
+            table[(known - first) // width] = np.arange(len(known))
+            found: npt.NDArray[np.int64] = table[(values - first) // width]
+            return found
         order = np.argsort(known, kind="stable")
         codes: npt.NDArray[np.int64] = order[np.searchsorted(known[order], values)]
         return codes
@@ -203,7 +212,7 @@ class _Vocabularies:
             if k in self.numbers:
                 items.append(f"value_{k} AS c{k}")
             else:
-                items.append(f"v{k}.code AS c{k}")
+                items.append(f"CAST(v{k}.rowid AS INTEGER) AS c{k}")
                 joins.append(f"JOIN voc_{k} v{k} ON {self.join_on[k].format(k=k)}")
         items += [f"exact_{k}" for k in exact]
         rows = self.checked.select(list(range(len(columns))), exact)
@@ -215,7 +224,7 @@ class _Vocabularies:
             if k in self.numbers:
                 values = pa.array(self.numbers[k])
             else:
-                sql = f"SELECT id FROM voc_{k} ORDER BY code"
+                sql = f"SELECT id FROM voc_{k} ORDER BY rowid"
                 chunks = [b.column(0).cast(pa.large_string()) for b in self.checked.relation.batches(sql)]
                 values = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
                 values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -275,9 +284,11 @@ def _count(
     extras.clear()
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
     for word, modes in zip(distinct, words, strict=True):
+        left = word
         for k in reversed(modes):
-            coordinates[:, k] = word % np.uint64(sizes[k])
-            word //= np.uint64(sizes[k])
+            rest = left // np.uint64(sizes[k])
+            coordinates[:, k] = left - rest * np.uint64(sizes[k])
+            left = rest
     return Cells(coordinates, counts, duplicates)
 
 
