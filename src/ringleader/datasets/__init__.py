@@ -1,0 +1,8 @@
+"""Generated markets and loaders for public data sets.
+
+``ringleader.datasets.marketplace`` is the function; its file of the same name is for ``from`` imports.
+"""
+
+from ringleader.datasets.marketplace import Marketplace, marketplace
+
+__all__ = ["Marketplace", "marketplace"]

@@ -1,0 +1,204 @@
+"""Honest reviews: everyday ones along each product's life, and honest events that look like campaigns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ringleader.datasets.market_people import Catalogue, Crowd, Floats, Ints, People
+from ringleader.datasets.market_settings import WEEK, MarketSettings
+
+TASTE = 0.65
+"""Share of a niche product's reviews that come from its own community."""
+
+YEAR = 52.18 * WEEK
+SEASON = 0.25
+"""Strength of the holiday season: reviews pile up at the end of each year."""
+
+# Utility of one to five stars: constant, and slope in (quality + leniency). Gives the usual J: 5 > 4 > 1 > 3 > 2.
+STAR_CONSTANT = np.array([-1.25, -1.9, -1.45, -0.5, 0.9])
+STAR_SLOPE = np.array([-1.0, -0.6, 0.0, 0.35, 0.75])
+
+
+class Rows(NamedTuple):
+    """Honest reviews, one row each."""
+
+    reviewer: Ints
+    product: Ints
+    seller: Ints
+    rating: Ints
+    when: Floats
+
+
+class Events(NamedTuple):
+    """Bursts of honest reviews. ``lift`` raises the ratings."""
+
+    product: Ints
+    seller: Ints
+    start: Floats
+    span: Floats
+    size: Ints
+    lift: Floats
+    group: Ints  # deal site, launch list (the last group) or -1 for anyone
+
+
+def everyday(
+    rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, number: int
+) -> Rows:
+    """``number`` reviews: product by popularity, time by life cycle, person by taste and activity."""
+    product = np.repeat(
+        np.arange(settings.products), rng.multinomial(number, catalogue.popularity / catalogue.popularity.sum())
+    )
+    when = _life_cycle(rng, catalogue, product, settings.weeks * WEEK)
+    community = np.where(rng.random(number) < TASTE, catalogue.community[product], -1)
+    when = _word_of_mouth(rng, settings, catalogue, product, when, community)
+    crowd = Crowd(people, people.activity, people.community, people.communities)
+    reviewer = crowd.draw(rng, community, when)
+    return Rows(
+        reviewer,
+        product,
+        _seller(rng, catalogue, product),
+        _rate(rng, catalogue.quality[product] + people.leniency[reviewer] + 0.4 * (community >= 0)),
+        when,
+    )
+
+
+def bursts(rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue) -> Rows:
+    """Look-alikes of campaigns: products that go viral, launches sent to power reviewers, deals of the week."""
+    number = max(3, round(settings.look_alikes * settings.sellers))
+    # Half of the events are drawn per seller, so that small sellers have them too; half by popularity.
+    span = settings.weeks * WEEK
+    alive = np.flatnonzero((catalogue.born < 0.9 * span) & (catalogue.born + 2 * catalogue.life > 0))
+    product = np.concatenate(
+        [
+            rng.choice(alive, number // 2),
+            rng.choice(alive, number - number // 2, p=catalogue.popularity[alive] / catalogue.popularity[alive].sum()),
+        ]
+    )
+    seller = _seller(rng, catalogue, product)
+    kind = rng.choice(3, number, p=[0.25, 0.35, 0.4])  # viral, launch, deal
+    weeks = np.where(kind == 0, rng.uniform(1.0, 3.0, number), rng.uniform(2.0, 9.0, number))
+    size = np.where(kind == 0, rng.lognormal(np.log(30.0), 0.6, number), rng.lognormal(np.log(16.0), 0.45, number))
+    born = np.maximum(catalogue.born[product], 0.0)
+    later = born + rng.random(number) * np.minimum(2 * catalogue.life[product], 0.97 * span - born)
+    events = Events(
+        product=product,
+        seller=seller,
+        start=np.where(kind == 1, born, later),
+        span=weeks * WEEK,
+        size=np.minimum(np.ceil(size), 250).astype(np.int64),
+        lift=np.array([1.5, 0.9, 0.7])[kind],
+        group=np.where(
+            kind == 2, rng.integers(0, people.deal_sites, number), np.where(kind == 1, people.deal_sites, -1)
+        ),
+    )
+    # Launches go to those who review a lot, the programme's own list: one more group beside the deal sites.
+    listed = np.where(people.activity > np.quantile(people.activity, 0.93), people.deal_sites, people.deal_site)
+    crowd = Crowd(people, people.activity, listed, people.deal_sites + 1)
+    return _hold(rng, settings, people, catalogue, events, crowd)
+
+
+def _hold(
+    rng: np.random.Generator,
+    settings: MarketSettings,
+    people: People,
+    catalogue: Catalogue,
+    events: Events,
+    crowd: Crowd,
+) -> Rows:
+    event = np.repeat(np.arange(len(events.size)), events.size)
+    when = events.start[event] + events.span[event] * rng.beta(1.1, 1.5, len(event))
+    when = np.clip(when, 0.0, settings.weeks * WEEK - 1.0)
+    reviewer = crowd.draw(rng, events.group[event], when)
+    product = events.product[event]
+    # Quality counts half: what goes viral is liked, whatever it is.
+    liking = 0.5 * catalogue.quality[product] + people.leniency[reviewer] + events.lift[event]
+    return Rows(reviewer, product, events.seller[event], _rate(rng, liking), when)
+
+
+def reading_circles(
+    rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, paid: Ints
+) -> Rows:
+    """Reading circles: a dozen people of one community who take up one product after another, in the same weeks."""
+    number = round(settings.clubs * settings.rings)
+    span = settings.weeks * WEEK
+    parts: list[tuple[Ints, Ints, Floats]] = []
+    free = people.community.copy()
+    free[paid] = -1
+    for _ in range(number):
+        community = int(rng.integers(people.communities))
+        members = np.flatnonzero(free == community)
+        niche = np.flatnonzero((catalogue.community == community) & (catalogue.born < 0.9 * span))
+        if len(members) < 8 or len(niche) < 3:
+            continue
+        circle = rng.choice(members, min(len(members), int(rng.integers(8, 19))), replace=False)
+        free[circle] = -1
+        chosen = rng.choice(niche, min(len(niche), int(rng.integers(4, 9))), replace=False)
+        begin = rng.uniform(0.0, 0.7) * span
+        for step, product in enumerate(chosen):
+            start = max(begin + step * 5 * WEEK, catalogue.born[product])
+            there = circle[rng.random(len(circle)) < 0.55]
+            when = start + rng.random(len(there)) * 4 * WEEK
+            parts.append((there, np.full(len(there), product), when))
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        return Rows(none, none, none, none, np.empty(0))
+    reviewer, product, when = (np.concatenate(column) for column in zip(*parts, strict=True))
+    liking = catalogue.quality[product] + people.leniency[reviewer] + 0.4
+    return Rows(reviewer, product, _seller(rng, catalogue, product), _rate(rng, liking), np.clip(when, 0.0, span - 1.0))
+
+
+def _life_cycle(rng: np.random.Generator, catalogue: Catalogue, product: Ints, span: float) -> Floats:
+    """Seconds of reviews: quick rise, slow decline after launch, more of them at the end of the year."""
+    born, life = catalogue.born[product], catalogue.life[product]
+    when = born + life * rng.gamma(1.6, 1.0, len(product))
+    for _ in range(4):
+        out = np.flatnonzero((when < 0) | (when >= span))
+        when[out] = born[out] + life[out] * rng.gamma(1.6, 1.0, len(out))
+    out = np.flatnonzero((when < 0) | (when >= span))
+    first = np.maximum(born[out], 0.0)
+    when[out] = first + rng.random(len(out)) * (span - first)
+    # The market ends on 1 October, so three quarters into a year: phase 0.25 before the end is the new year.
+    phase = 2 * np.pi * ((when - span) / YEAR + 0.75)
+    return np.clip(when + SEASON * YEAR / (2 * np.pi) * np.sin(-phase), _first_second(born), span - 1.0)
+
+
+def _word_of_mouth(
+    rng: np.random.Generator,
+    settings: MarketSettings,
+    catalogue: Catalogue,
+    product: Ints,
+    when: Floats,
+    community: Ints,
+) -> Floats:
+    """A community hears of a product at once: a share ``waves`` of its reviews moves into the same few weeks."""
+    span = settings.weeks * WEEK
+    heard = _first_second(catalogue.born) + rng.exponential(0.3, len(catalogue.born)) * catalogue.life
+    heard = np.where(heard < 0.95 * span, heard, _first_second(catalogue.born))
+    moved = np.flatnonzero((community >= 0) & (rng.random(len(when)) < settings.waves))
+    when[moved] = np.minimum(heard[product[moved]] + rng.gamma(2.0, 2.0, len(moved)) * WEEK, span - 1.0)
+    return when
+
+
+def _first_second(born: Floats) -> Floats:
+    """The earliest second at which a product can be reviewed."""
+    return np.maximum(born, 0.0)
+
+
+def _seller(rng: np.random.Generator, catalogue: Catalogue, product: Ints) -> Ints:
+    """Which of the product's sellers the buyer bought from."""
+    u = rng.random(len(product))
+    column = (u >= catalogue.share[product, 0]).astype(np.int64) + (u >= catalogue.share[product, 1])
+    seller: Ints = catalogue.sellers[product, column]
+    return seller
+
+
+def _rate(rng: np.random.Generator, liking: Floats) -> Ints:
+    """One to five stars, J-shaped. (n,) liking, about standard normal."""
+    utility = STAR_CONSTANT[:, None] + STAR_SLOPE[:, None] * liking[None, :]
+    np.exp(utility, out=utility)
+    cumulative = np.cumsum(utility, axis=0)
+    u = rng.random(len(liking)) * cumulative[-1]
+    stars: Ints = (cumulative[:-1] <= u).sum(axis=0).astype(np.int64) + 1
+    return stars
