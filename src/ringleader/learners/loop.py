@@ -1,0 +1,103 @@
+"""The loop over sweeps: objective, callback, early stop, and a guard against leaving the finite numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ringleader.errors import SettingsError
+from ringleader.learners.passes import Touched
+from ringleader.learners.schedule import step_size
+from ringleader.model.objective import effective_rank, heldout_log_likelihood, log_likelihood, log_posterior
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+
+class Learner(Protocol):
+    """A way to learn."""
+
+    name: str
+
+    def sweep(self, problem: Problem, state: State, touched: Touched | None = None) -> State:
+        """One pass; updates the arrays of ``state`` in place and returns it with new counters."""
+        ...
+
+
+class SweepInfo(NamedTuple):
+    """What one sweep did. Likelihoods are per observed cell with its negatives; NaN where not tracked."""
+
+    sweep: int  # sweeps done, this one included
+    step: float
+    log_posterior: float
+    log_likelihood: float
+    heldout_log_likelihood: float
+    effective_rank: float
+    state: State | None  # as it is now: copy it to keep it; None in the history
+
+
+Callback = Callable[[SweepInfo], bool | None]
+
+
+def fit_loop(
+    problem: Problem,
+    state: State,
+    learner: Learner | None = None,
+    *,
+    sweeps: int | None = None,
+    callback: Callback | None = None,
+    touched: Touched | None = None,
+) -> tuple[State, list[SweepInfo]]:
+    """Run ``sweeps`` more sweeps (default: those missing from ``config.sweeps``).
+
+    Stops early where ``callback`` returns True, or where the held-out likelihood has not risen for ``config.patience``
+    sweeps (0: never). The arrays of ``state`` are updated in place. Ten sweeps are four, a save, a load
+    and six more, bit for bit. The infos returned hold no state: copy it in the callback to keep one.
+    """
+    learner = get_learner(problem.config.learner) if learner is None else learner
+    count = max(problem.config.sweeps - state.sweep, 0) if sweeps is None else sweeps
+    history: list[SweepInfo] = []
+    best, since = -np.inf, 0
+    for _ in range(count):
+        step = step_size(problem.config, state.steps)
+        state = learner.sweep(problem, state, touched)
+        state.check_finite()
+        info = sweep_info(problem, state, step)
+        history.append(info._replace(state=None))
+        if callback is not None and callback(info):
+            break
+        if info.heldout_log_likelihood > best:
+            best, since = info.heldout_log_likelihood, 0
+        else:
+            since += 1
+        if problem.config.patience and since >= problem.config.patience:
+            break
+    return state, history
+
+
+def sweep_info(problem: Problem, state: State, step: float) -> SweepInfo:
+    """Measure a state against the negatives drawn last."""
+    nan = float("nan")
+    tracked = problem.config.track_objective
+    weight = float(problem.weights.sum()) if len(problem.weights) > 1 else problem.tensor.n_cells * problem.weights[0]
+    likelihood = log_likelihood(problem, state) if tracked else nan
+    return SweepInfo(
+        state.sweep,
+        step,
+        log_posterior(problem, state, likelihood) if tracked else nan,
+        likelihood / max(weight, 1e-300),
+        heldout_log_likelihood(problem, state),
+        effective_rank(state),
+        state,
+    )
+
+
+def get_learner(name: str) -> Learner:
+    """The learner of that name."""
+    from ringleader.learners import batch_em, gibbs, natural_gradient, online_em, sgd
+
+    learners: dict[str, Learner] = {m.name: m for m in (natural_gradient, sgd, online_em, batch_em, gibbs)}
+    if name not in learners:
+        raise SettingsError(f"there is no learner {name!r}; choose {', '.join(learners)}")
+    return learners[name]

@@ -1,0 +1,21 @@
+"""Partial natural gradient: x <- x + gamma F^-1 g per block; non-negative blocks solve the constrained problem.
+
+Entity-complete by default: every block is solved from all its entries. With a batch size, as published.
+"""
+
+from __future__ import annotations
+
+from ringleader.kernels.blocks import NEWTON
+from ringleader.learners.passes import Move, Touched, batch_pass, complete_pass
+from ringleader.learners.schedule import step_size
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+name = "natural-gradient"
+
+
+def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
+    """One pass over the data, or over the touched entities."""
+    if problem.config.batch_size and touched is None:
+        return batch_pass(problem, state, Move(NEWTON, 1.0))
+    return complete_pass(problem, state, Move(NEWTON, step_size(problem.config, state.steps)), touched)

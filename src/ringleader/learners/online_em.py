@@ -1,0 +1,19 @@
+"""Online EM: decayed sufficient statistics per block (S1, S2), updated one coordinate at a time."""
+
+from __future__ import annotations
+
+from ringleader.kernels.blocks import STATISTICS
+from ringleader.learners.passes import Move, Touched, batch_pass, complete_pass
+from ringleader.learners.schedule import step_size
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+name = "online-em"
+
+
+def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
+    """One pass over the data, or over the touched entities."""
+    if problem.config.batch_size and touched is None:
+        return batch_pass(problem, state, Move(STATISTICS, 1.0))
+    gamma = step_size(problem.config, state.steps)
+    return complete_pass(problem, state, Move(STATISTICS, 1.0, gamma), touched)

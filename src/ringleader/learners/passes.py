@@ -1,0 +1,180 @@
+"""One pass over the data. Learners differ in the move of a block; who is moved, and from which entries, is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.kernels.blocks import (
+    GRADIENT,
+    Blocks,
+    Codes,
+    Floats,
+    Numbers,
+    Statistics,
+    Terms,
+    View,
+    no_statistics,
+    plan_blocks,
+)
+from ringleader.learners.schedule import batch_cells, step_size
+from ringleader.model.contrast import draw_sweep, group_negatives, view_of
+from ringleader.model.hyper import balance, head_step, label_terms, labelled_rows, lambda_step, refresh_rows, update_shrinkage
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+Touched = Mapping[int, npt.NDArray[Any]]
+"""Entities of some modes, by code or as a mask; entities of other modes are not touched at all."""
+
+
+class Move(NamedTuple):
+    """How a learner moves its blocks."""
+
+    action: int
+    step: float
+    decay: float = 1.0
+
+
+def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
+    """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
+    draw_sweep(problem, state.sweep)
+    view = view_of(problem, state)
+    for mode in problem.sweep_order():
+        entities = None if touched is None else _chosen(problem, mode, touched)
+        if entities is not None and len(entities) == 0:
+            continue
+        contrast = mode == problem.config.contrast and problem.config.negatives > 0
+        blocks = problem.blocks(mode, group_negatives(problem) if contrast else None, entities)
+        blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
+        _move_mode(problem, state, view, blocks, move)
+        _move_heads(problem, state, mode, move)
+    if problem.config.learn_lambda and touched is None:
+        every = np.arange(problem.tensor.n_cells, dtype=np.int32)
+        rate = _rate(problem, 1, move)[0]
+        rule = problem.rule(problem.config.contrast, step=move.step, action=move.action, decay=move.decay)
+        lambda_step(problem, state, view, every, rule, (1.0, rate))
+        state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
+        balance(problem, state)
+    return state.replace(sweep=state.sweep + 1, steps=state.steps + 1)
+
+
+def batch_pass(problem: Problem, state: State, move: Move) -> State:
+    """As many entries as there are cells, in batches drawn with replacement; each batch moves what it touches."""
+    config = problem.config
+    draw_sweep(problem, state.sweep)
+    view = view_of(problem, state)
+    steps = state.steps
+    cells_in_all = problem.tensor.n_cells
+    for batch in range(max(1, round(cells_in_all / config.batch_size))):
+        gamma = step_size(config, steps)
+        scaled = move._replace(step=move.step * gamma, decay=gamma)
+        cells = batch_cells(config, cells_in_all, state.sweep, batch)
+        if config.learn_lambda:
+            _batch_lambda(problem, state, view, cells, scaled)
+        for mode in problem.sweep_order():
+            _move_mode(problem, state, view, _batch_blocks(problem, view, mode, cells, scaled), scaled)
+            _move_heads(problem, state, mode, scaled)
+        steps += 1
+    balance(problem, state)
+    return state.replace(sweep=state.sweep + 1, steps=steps)
+
+
+def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move: Move) -> None:
+    """Move the blocks of one mode, and note the rows on which its heads are fitted."""
+    mode = blocks.mode
+    rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
+    terms = label_terms(problem, state, mode)
+    cavity = _cavity_room(problem, state, terms)
+    statistics = no_statistics(state.rank, state.second.dtype)
+    if len(state.first):
+        own = slice(state.starts[mode], state.starts[mode + 1])
+        statistics = Statistics(state.second[own], state.first[own])
+    problem.ops.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+    refresh_rows(problem, state, mode, terms, cavity)
+
+
+def _move_heads(problem: Problem, state: State, mode: int, move: Move) -> None:
+    for t in problem.targets_of(mode):
+        rule = problem.rule(mode, step=move.step, action=move.action)
+        head_step(problem, state, t, labelled_rows(problem, state, t), rule)
+
+
+def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
+    """Room for cavity rows, NaN until solved; none where labels do not move the factors anyway."""
+    wanted = problem.config.cavity and len(terms.target) > 0
+    return np.full((len(terms.target) if wanted else 0, state.rank), np.nan)
+
+
+def _chosen(problem: Problem, mode: int, touched: Touched) -> Numbers:
+    """Codes of the touched entities of a mode; labelled ones join where labels move the factors."""
+    given = np.asarray(touched.get(mode, np.zeros(0, np.int64)))
+    codes = np.flatnonzero(given) if given.dtype == np.bool_ else given
+    parts = [codes.astype(np.int64)]
+    if problem.config.joint and len(codes):
+        parts += [problem.targets[t].codes.astype(np.int64) for t in problem.targets_of(mode)]
+    return np.unique(np.concatenate(parts))
+
+
+def _rate(problem: Problem, count: int, move: Move) -> Floats:
+    """Gradients take the scale of their step from the trace of the curvature, except under the printed settings."""
+    own_scale = move.action == GRADIENT and problem.config.carry
+    return np.zeros(count) if own_scale else np.ones(count)
+
+
+def _batch_lambda(problem: Problem, state: State, view: View, cells: Codes, move: Move) -> None:
+    rule = problem.rule(problem.config.contrast, step=move.step, action=move.action, decay=move.decay)
+    cells_in_all = problem.tensor.n_cells
+    scale = cells_in_all / len(cells) if problem.config.carry else 1.0
+    rate = _rate(problem, 1, move)[0]
+    lambda_step(problem, state, view, cells, rule, (scale, rate))
+    state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
+
+
+def _batch_blocks(problem: Problem, view: View, mode: int, cells: Codes, move: Move) -> Blocks:
+    """The blocks that a batch touches, with the batch's entries of each."""
+    modes, contrast = problem.modes, problem.config.contrast
+    entities, begins, ends, own = _lists(view.tuples[cells, mode], cells)
+    total = problem.tensor.degrees(mode)
+    if mode != contrast or problem.config.negatives == 0:
+        scale = total[entities] / (ends - begins) if problem.config.carry else None
+        return plan_blocks(
+            mode, entities, (begins, ends, own), scale=scale, rate=_rate(problem, len(entities), move)
+        )
+    drawn = view.tuples[cells, modes:]
+    drawn_entities, drawn_begins, drawn_ends, drawn_cells = _lists(
+        drawn.ravel(), np.repeat(cells, problem.config.negatives)
+    )
+    every = np.union1d(entities, drawn_entities)
+    first, last = _align(every, entities, begins, ends)
+    drawn_first, drawn_last = _align(every, drawn_entities, drawn_begins, drawn_ends)
+    # An entity is drawn as often as it is active: all its entries are 1 + m times its cells, on average.
+    expected = total[every] * (1 + problem.config.negatives)
+    seen = (last - first) + (drawn_last - drawn_first)
+    scale = expected / seen if problem.config.carry else None
+    return plan_blocks(
+        mode,
+        every,
+        (first, last, own),
+        (drawn_first, drawn_last, drawn_cells),
+        scale=scale,
+        rate=_rate(problem, len(every), move),
+    )
+
+
+def _lists(codes: npt.NDArray[Any], cells: Codes) -> tuple[Numbers, Numbers, Numbers, Codes]:
+    """Entities among codes, the range of each in the sorted cells, and those cells."""
+    order = np.argsort(codes, kind="stable")
+    entities, begins = np.unique(codes[order], return_index=True)
+    ends = np.append(begins[1:], len(codes))
+    return entities.astype(np.int64), begins.astype(np.int64), ends.astype(np.int64), cells[order]
+
+
+def _align(every: Numbers, entities: Numbers, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+    """Ranges of a larger set of entities; empty where an entity has none."""
+    first, last = np.zeros(len(every), np.int64), np.zeros(len(every), np.int64)
+    places = np.searchsorted(every, entities)
+    first[places], last[places] = begins, ends
+    return first, last

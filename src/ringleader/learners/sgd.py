@@ -1,0 +1,19 @@
+"""Stochastic gradient: x <- x + gamma g per block, with its own scale of step."""
+
+from __future__ import annotations
+
+from ringleader.kernels.blocks import GRADIENT
+from ringleader.learners.passes import Move, Touched, batch_pass, complete_pass
+from ringleader.learners.schedule import step_size
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+name = "sgd"
+
+
+def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
+    """One pass over the data, or over the touched entities."""
+    scale = problem.config.gradient_scale
+    if problem.config.batch_size and touched is None:
+        return batch_pass(problem, state, Move(GRADIENT, scale))
+    return complete_pass(problem, state, Move(GRADIENT, scale * step_size(problem.config, state.steps)), touched)

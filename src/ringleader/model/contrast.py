@@ -1,0 +1,35 @@
+"""Contrast negatives of a sweep: draws that depend on (seed, sweep, cell, j) alone."""
+
+from __future__ import annotations
+
+from ringleader.kernels.blocks import Codes, Numbers, View, read_only
+from ringleader.kernels.reference import stream_key
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+
+def draw_sweep(problem: Problem, sweep: int) -> None:
+    """Put the negatives of a sweep into ``problem.tuples``."""
+    config = problem.config
+    if config.negatives == 0 or problem.fixed_negatives:
+        return
+    key = stream_key(config.seed, sweep if config.redraw else 0)
+    problem.ops.draw_negatives(problem.tuples, problem.modes, config.contrast, key)
+
+
+def group_negatives(problem: Problem) -> tuple[Numbers, Codes]:
+    """The cells in which each contrast entity was drawn."""
+    size = problem.tensor.shape[problem.config.contrast]
+    return problem.ops.group_drawn(problem.tuples, problem.modes, size)
+
+
+def view_of(problem: Problem, state: State) -> View:
+    """What the kernels read: the negatives drawn last, and the state's own arrays."""
+    return View(
+        read_only(problem.tuples),
+        problem.weights,
+        problem.config.contrast,
+        state.factors,
+        problem.starts,
+        state.component_weights,
+    )

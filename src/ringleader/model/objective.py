@@ -1,0 +1,92 @@
+"""What a fit climbs, and what it is watched by: log posterior, held-out likelihood, effective rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ringleader.kernels.blocks import Factors, Rule
+from ringleader.kernels.reference import log_logistic
+from ringleader.model.contrast import view_of
+from ringleader.model.hyper import gamma_shapes, tau
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+
+def log_likelihood(problem: Problem, state: State) -> float:
+    """Weighted log-likelihood of the training cells and of the negatives drawn last."""
+    own, drawn = problem.ops.log_likelihood(view_of(problem, state))
+    return own + drawn
+
+
+def heldout_log_likelihood(problem: Problem, state: State) -> float:
+    """Mean log-likelihood of a held-out cell with its negatives; NaN where nothing is held out."""
+    total = float(problem.heldout.sum())
+    if total == 0:
+        return float("nan")
+    own, drawn = problem.ops.log_likelihood(view_of(problem, state)._replace(weights=problem.heldout))
+    return (own + drawn) / total
+
+
+def label_log_likelihood(problem: Problem, state: State) -> float:
+    """Log-likelihood of all targets at the factor rows, up to constants."""
+    total = 0.0
+    for t, target in enumerate(problem.targets):
+        beta = state.heads[t]
+        psi = beta[0] + state.rows(target.mode)[target.codes].astype(np.float64) @ beta[1:]
+        if target.kind == "binary":
+            total += float(log_logistic(target.values * psi).sum())
+        else:
+            noise = state.noise[t]
+            total -= float(((target.values - psi) ** 2).sum() / (2 * noise) + 0.5 * len(psi) * np.log(noise))
+    return total
+
+
+def log_prior(problem: Problem, state: State) -> float:
+    """Log prior of factors, lambda and heads, up to constants, at the modes of learned variances."""
+    config = problem.config
+    total = sum(_rows_log_prior(state.rows(k), problem.rule(k)) for k in range(problem.modes))
+    variance = tau(state.shrinkage, config.tau_floor)
+    if config.learn_lambda:
+        total -= float((state.component_weights**2 / variance + np.log(variance)).sum()) / 2
+        total -= float(((gamma_shapes(state.rank) + 1) * np.log(state.shrinkage) + 1 / state.shrinkage).sum())
+    for t, target in enumerate(problem.targets):
+        beta = state.heads[t]
+        if config.learn_variances:
+            total -= (config.a_c + 1.5) * float(np.log(beta**2 + 2 * config.b1).sum())
+        else:
+            total -= float((beta[1:] ** 2).sum() / config.variance + beta[0] ** 2 / config.bias_variance) / 2
+        if target.kind == "real":
+            total -= float((config.a_c + 1) * np.log(state.noise[t]) + config.b1 / state.noise[t])
+    return total
+
+
+def log_posterior(problem: Problem, state: State, likelihood: float | None = None) -> float:
+    """Log posterior up to a constant. Labels count where they move the factors."""
+    total = log_prior(problem, state) + (log_likelihood(problem, state) if likelihood is None else likelihood)
+    return total + label_log_likelihood(problem, state) if problem.config.joint else total
+
+
+def effective_rank(state: State) -> float:
+    """exp(entropy) of the components' shares in the size of the tensor: R where all are equal, 1 where one rules."""
+    size = np.abs(state.component_weights)
+    for k in range(state.modes):
+        rows = state.rows(k)
+        size = size * np.sqrt(np.einsum("nr,nr->r", rows, rows, dtype=np.float64) / max(len(rows), 1))
+    if not np.isfinite(size).all() or size.sum() <= 0:
+        return 0.0
+    share = size[size > 0] / size.sum()
+    return float(np.exp(-(share * np.log(share)).sum()))
+
+
+def _rows_log_prior(rows: Factors, rule: Rule) -> float:
+    """In slices: the copy of all rows in float64 would be the largest array of a fit."""
+    total = 0.0
+    for first in range(0, len(rows), 65536):
+        squares = rows[first : first + 65536].astype(np.float64) ** 2
+        if rule.shape == 0:
+            total -= float(squares.sum()) / (2 * rule.variance)
+        else:
+            learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
+            variance = np.maximum(learned, rule.floor)
+            total -= float(((rule.shape + 1.5) * np.log(variance) + (squares / 2 + rule.scale) / variance).sum())
+    return total

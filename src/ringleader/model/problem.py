@@ -1,0 +1,189 @@
+"""Problem: tensor, targets and settings, checked and laid out for the kernels. Built once per fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.errors import LabelError, SettingsError
+from ringleader.kernels.blocks import EM, FISHER, NEWTON, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
+from ringleader.kernels.ops import Ops, get_ops
+from ringleader.kernels.reference import stream_key, uniforms
+from ringleader.model.config import ModelConfig
+from ringleader.tensor.sparse import SparseTensor
+
+HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1 down
+
+
+class Target(NamedTuple):
+    """One target: known values of some entities of one mode."""
+
+    mode: int
+    name: str
+    kind: Literal["binary", "real"]
+    codes: Codes  # (M,)
+    values: Floats  # (M,): +1 or -1, or any number for a real target
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a fit works on. ``build_problem`` makes and checks it."""
+
+    tensor: SparseTensor
+    targets: tuple[Target, ...]
+    config: ModelConfig
+    start_rows: Mapping[int, Floats]
+    tuples: Codes  # (n_cells, K + m): the codes, and room for the negatives of a sweep
+    weights: Floats  # (n_cells,) or (1,): training weight of each cell
+    heldout: Floats  # (n_cells,) or (0,): weight of the cells kept from training
+    starts: Numbers  # (K,): first factor row of each mode
+    fixed_negatives: bool
+    ops: Ops
+    plans: dict[int, Blocks]
+
+    @property
+    def modes(self) -> int:
+        return len(self.starts)
+
+    @property
+    def rows(self) -> int:
+        """Factor rows of all modes together."""
+        return int(sum(self.tensor.shape))
+
+    def sweep_order(self) -> list[int]:
+        """Every mode but the contrast mode in order, then the contrast mode."""
+        contrast = self.config.contrast
+        return [*(k for k in range(self.modes) if k != contrast), contrast]
+
+    def targets_of(self, mode: int) -> list[int]:
+        return [t for t, target in enumerate(self.targets) if target.mode == mode]
+
+    def nonnegative(self, mode: int) -> bool:
+        """Factors are non-negative, except in modes with targets where the settings free them."""
+        return not (self.config.free_targets and bool(self.targets_of(mode)))
+
+    def rule(self, mode: int, *, step: float = 1.0, action: int = NEWTON, decay: float = 1.0) -> Rule:
+        """How the blocks of a mode move under the settings."""
+        config = self.config
+        return Rule(
+            action,
+            FISHER if config.curvature == "fisher" else EM,
+            float(step),
+            0.5 if config.half_gradient else 1.0,
+            self.nonnegative(mode),
+            float(config.variance),
+            float(config.b1 if self.targets_of(mode) else config.b2),
+            float(config.a_c) if config.learn_variances else 0.0,
+            float(config.variance_floor),
+            float(decay),
+        )
+
+    def blocks(self, mode: int, drawn: tuple[Numbers, Codes] | None = None, entities: Any = None) -> Blocks:
+        """The blocks of a mode over all its cells; ``entities`` picks some, ``drawn`` groups the negatives."""
+        whole = entities is None and drawn is None
+        if whole and mode in self.plans:
+            return self.plans[mode]
+        offsets, cells = self.tensor.grouping(mode)
+        chosen = np.arange(len(offsets) - 1) if entities is None else np.asarray(entities)
+        lists = [(ranges[chosen], ranges[chosen + 1], members) for ranges, members in
+                 ([(offsets, cells)] if drawn is None else [(offsets, cells), drawn])]  # fmt: skip
+        blocks = plan_blocks(mode, chosen, *lists)
+        if whole:
+            self.plans[mode] = blocks
+        return blocks
+
+
+def build_problem(
+    tensor: SparseTensor,
+    targets: Sequence[Target] = (),
+    config: ModelConfig | None = None,
+    *,
+    start_rows: Mapping[int, npt.ArrayLike] | None = None,
+    drawn: npt.ArrayLike | None = None,
+) -> Problem:
+    """Check and lay out a fit.
+
+    Parameters
+    ----------
+    start_rows : first rows of some modes, {mode: (n_k, R)}; for example reviewers from lockstep.
+    drawn : fixed negatives (n_cells, m) in place of the counter's, the same in every sweep.
+    """
+    config = ModelConfig() if config is None else config
+    if tensor.n_cells == 0:
+        raise SettingsError("the tensor has no cells; there is nothing to learn from")
+    modes = len(tensor.shape)
+    if config.contrast >= modes:
+        raise SettingsError(f"contrast is mode {config.contrast}, but the tensor has {modes} modes (counted from 0)")
+    tuples = np.zeros((tensor.n_cells, modes + config.negatives), np.int32)
+    tuples[:, :modes] = tensor.coordinates
+    if drawn is not None:
+        given = np.asarray(drawn, np.int32)
+        if given.shape != (tensor.n_cells, config.negatives):
+            raise SettingsError(f"drawn has shape {given.shape}; it must be {(tensor.n_cells, config.negatives)}")
+        if given.size and not (0 <= given.min() and given.max() < tensor.shape[config.contrast]):
+            raise SettingsError("drawn names entities that the contrast mode does not have")
+        tuples[:, modes:] = given
+    weights, heldout = _weights(tensor, config)
+    return Problem(
+        tensor=tensor,
+        targets=tuple(_checked(target, tensor) for target in targets),
+        config=config,
+        start_rows=_start_rows(start_rows or {}, tensor, config),
+        tuples=tuples,
+        weights=weights,
+        heldout=heldout,
+        starts=np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64),
+        fixed_negatives=drawn is not None,
+        ops=get_ops(config.backend, config.threads or None),
+        plans={},
+    )
+
+
+def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]:
+    """Training weights and held-out weights of the cells."""
+    if config.count_weight == "one" and config.heldout == 0:
+        return np.ones(1), np.zeros(0)
+    counts = tensor.counts.astype(np.float64)
+    weight = {"one": np.ones_like, "log": lambda c: 1 + np.log(c), "count": np.array}[config.count_weight](counts)
+    if config.heldout == 0:
+        return weight, np.zeros(0)
+    kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), np.arange(tensor.n_cells), 0) >= config.heldout
+    return np.where(kept, weight, 0.0), np.where(kept, 0.0, weight)
+
+
+def _checked(target: Target, tensor: SparseTensor) -> Target:
+    if not 0 <= target.mode < len(tensor.shape):
+        raise LabelError(f"target {target.name!r} is on mode {target.mode}, but there are {len(tensor.shape)} modes")
+    codes, values = np.asarray(target.codes, np.int32), np.asarray(target.values, np.float64)
+    mode, size = tensor.modes[target.mode], tensor.shape[target.mode]
+    if codes.shape != values.shape or codes.ndim != 1:
+        raise LabelError(f"target {target.name!r} has {codes.shape} codes and {values.shape} values; give one each")
+    if len(codes) and not (0 <= codes.min() and codes.max() < size):
+        raise LabelError(f"target {target.name!r} labels a {mode} that is not among the {size:,} known ones")
+    if len(np.unique(codes)) != len(codes):
+        raise LabelError(f"target {target.name!r} labels a {mode} twice; keep one label each")
+    if not np.isfinite(values).all():
+        raise LabelError(f"target {target.name!r} has values that are not finite; drop them")
+    if target.kind not in ("binary", "real"):
+        raise LabelError(f"target {target.name!r} is of kind {target.kind!r}; choose binary or real")
+    if target.kind == "binary" and not np.isin(values, (-1.0, 1.0)).all():
+        raise LabelError(f"target {target.name!r} is binary; its values must be +1 or -1")
+    return Target(int(target.mode), target.name, target.kind, codes, values)
+
+
+def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config: ModelConfig) -> dict[int, Floats]:
+    checked: dict[int, Floats] = {}
+    for mode, given in rows.items():
+        array = np.asarray(given, np.float64)
+        if not 0 <= mode < len(tensor.shape) or array.shape != (tensor.shape[mode], config.rank):
+            raise SettingsError(
+                f"start rows of mode {mode} have shape {array.shape}; give one row of {config.rank} per entity"
+            )
+        if not np.isfinite(array).all():
+            raise SettingsError(f"start rows of mode {mode} hold numbers that are not finite")
+        checked[int(mode)] = array
+    return checked

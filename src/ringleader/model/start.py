@@ -1,0 +1,58 @@
+"""Where a fit starts: random rows, or rows that were given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+
+def start_state(problem: Problem) -> State:
+    """The first state of a fit.
+
+    ``half-normal``: u = |N(0.5, 0.3)|, lambda = 1 (model.md section 6). ``uniform``: u ~ U(0, 1),
+    lambda ~ U(0.5, 1.5), for the published settings. Modes in ``problem.start_rows`` take those rows.
+    """
+    config = problem.config
+    generator = np.random.default_rng([config.seed, 0x57A27])
+    shape = (problem.rows, config.rank)
+    if config.start == "uniform":
+        factors = generator.uniform(0, 1, shape)
+        component_weights = generator.uniform(0.5, 1.5, config.rank)
+    else:
+        factors = np.abs(generator.normal(0.5, 0.3, shape))
+        component_weights = np.ones(config.rank)
+    starts = np.concatenate([problem.starts, [problem.rows]]).astype(np.int64)
+    for mode, rows in problem.start_rows.items():
+        factors[starts[mode] : starts[mode + 1]] = np.maximum(rows, 0) if problem.nonnegative(mode) else rows
+    carried = problem.rows + 1 if config.learner == "online-em" else 0
+    dtype = np.dtype(config.dtype)
+    state = State(
+        factors=factors.astype(dtype),
+        starts=starts,
+        component_weights=component_weights,
+        shrinkage=np.ones(config.rank),
+        heads=np.zeros((0, config.rank + 1)),
+        noise=np.zeros(0),
+        cavities=np.zeros((0, config.rank)),
+        second=np.zeros((carried, config.rank * (config.rank + 1) // 2), dtype),
+        first=np.zeros((carried, config.rank)),
+    )
+    return fresh_heads(problem, state)
+
+
+def fresh_heads(problem: Problem, state: State) -> State:
+    """The state with heads at their start, for the targets of this problem (also after labels changed).
+
+    Slopes start at zero; the bias of a real target at its mean, so that its labels do not jolt the factors.
+    """
+    heads = np.zeros((len(problem.targets), state.rank + 1))
+    noise = np.zeros(len(problem.targets))
+    for t, target in enumerate(problem.targets):
+        if target.kind == "real":
+            heads[t, 0] = target.values.mean() if len(target.values) else 0.0
+            noise[t] = max(float(np.var(target.values)), 1e-6) if len(target.values) else 1.0
+    parts = [state.rows(t.mode)[t.codes].astype(np.float64) for t in problem.targets]
+    cavities = np.concatenate([np.zeros((0, state.rank)), *parts])
+    return state.replace(heads=heads, noise=noise, cavities=cavities)
