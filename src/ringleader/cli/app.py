@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Read a review table and say what is in it."),
     "fit": ("fit", "Learn a model from reviews and known accounts."),
     "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
+    "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
     "update": ("update", "Take new reviews and labels into a model."),
 }
 

@@ -1,0 +1,113 @@
+"""Numbers that say how good scores are. Labels are 1 (abusive) and 0; higher scores mean worse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.errors import LabelError
+
+Floats = npt.NDArray[np.float64]
+
+BUDGETS = (10, 50, 100)
+CALIBRATION_BINS = 10
+ACTIVITY_BINS = 10
+
+
+class Ranking(NamedTuple):
+    """What a ranking is worth."""
+
+    n: int
+    positives: int
+    auc: float
+    average_precision: float
+    precision_at: dict[int, float]
+
+
+def check(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Labels and scores as arrays; an error where they cannot be compared."""
+    y, s = np.asarray(labels, np.float64), np.asarray(scores, np.float64)
+    if y.shape != s.shape or y.ndim != 1:
+        raise LabelError(f"{y.shape} labels and {s.shape} scores; give one score per label")
+    if not np.isin(y, (0.0, 1.0)).all():
+        raise LabelError("labels to evaluate on must be 1 or 0")
+    if not np.isfinite(s).all():
+        raise LabelError("scores to evaluate must be finite")
+    if len(np.unique(y)) < 2:
+        raise LabelError(f"all {len(y)} labels are the same; evaluation needs both bad and good accounts")
+    return y, s
+
+
+def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Chance that a bad account scores above a good one; ties count half."""
+    y, s = check(labels, scores)
+    _, inverse, counts = np.unique(s, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]  # mean rank of each tie, from 1
+    bad = int(y.sum())
+    return float((ranks[y == 1].sum() - bad * (bad + 1) / 2) / (bad * (len(y) - bad)))
+
+
+def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Mean precision at the places of the bad accounts; ties are taken as one step."""
+    y, s = check(labels, scores)
+    order = np.argsort(-s, kind="stable")
+    y, s = y[order], s[order]
+    last = np.append(np.flatnonzero(np.diff(s)), len(s) - 1)  # the last place of each tie
+    found = np.cumsum(y)[last]
+    return float((np.diff(found, prepend=0.0) * found / (last + 1)).sum() / y.sum())
+
+
+def precision_at(labels: npt.ArrayLike, scores: npt.ArrayLike, budget: int) -> float:
+    """Share of bad accounts among the ``budget`` first; a tie at the border counts with its mean."""
+    y, s = check(labels, scores)
+    budget = min(budget, len(y))
+    border = np.sort(s)[::-1][budget - 1]
+    above = s > border
+    room = budget - int(above.sum())
+    return float((y[above].sum() + room * y[s == border].mean()) / budget)
+
+
+def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = CALIBRATION_BINS) -> float:
+    """Mean distance of said and seen frequency over bins of equal width, weighted by their size."""
+    y, p = check(labels, probabilities)
+    if p.min() < 0 or p.max() > 1:
+        raise LabelError("probabilities must lie between 0 and 1")
+    at = np.minimum((p * bins).astype(np.int64), bins - 1)
+    size = np.bincount(at, minlength=bins)
+    gap = np.abs(np.bincount(at, weights=p, minlength=bins) - np.bincount(at, weights=y, minlength=bins))
+    return float(gap[size > 0].sum() / len(y))
+
+
+def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
+    """Mean negative log-likelihood, with probabilities kept 1e-12 off 0 and 1."""
+    y, p = check(labels, probabilities)
+    p = np.clip(p, 1e-12, 1 - 1e-12)
+    return float(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
+
+
+def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.ArrayLike) -> float:
+    """AUC within deciles of activity, weighted by the pairs in each: what is left when activity says nothing."""
+    y, s = check(labels, scores)
+    a = np.asarray(activity, np.float64)
+    edges = np.unique(np.quantile(a, np.linspace(0, 1, ACTIVITY_BINS + 1)[1:-1]))
+    bins = np.searchsorted(edges, a, side="right")
+    total = pairs = 0.0
+    for b in np.unique(bins):
+        inside = bins == b
+        bad = float(y[inside].sum())
+        both = bad * (inside.sum() - bad)
+        if both:
+            total += both * auc(y[inside], s[inside])
+            pairs += both
+    if not pairs:
+        raise LabelError("no decile of activity holds both bad and good accounts")
+    return total / pairs
+
+
+def ranking(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Ranking:
+    """The figures of a ranking at once."""
+    y, s = check(labels, scores)
+    budgets = {budget: precision_at(y, s, budget) for budget in BUDGETS if budget <= len(y)}
+    return Ranking(len(y), int(y.sum()), auc(y, s), average_precision(y, s), budgets)
