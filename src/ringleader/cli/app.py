@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("fit", "Learn a model from reviews and known accounts."),
     "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
+    "benchmark": ("benchmark", "Measure how fast and how good it is."),
     "update": ("update", "Take new reviews and labels into a model."),
 }
 

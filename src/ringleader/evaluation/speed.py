@@ -1,0 +1,197 @@
+"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run, and where the time goes.
+
+An entry is one positive or negative tuple carried through all modes. Figures are medians of warm
+runs; compilation is measured apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ringleader.learners import fit_loop
+from ringleader.model.config import ModelConfig
+from ringleader.model.problem import build_problem
+from ringleader.model.start import start_state
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+REPEATS = 5
+
+
+class Rate(NamedTuple):
+    """One measured figure."""
+
+    job: str
+    seconds: float  # median of a run
+    entries: int  # per run
+    spread: float  # (slowest - fastest) / median
+
+    @property
+    def per_second(self) -> float:
+        return self.entries / self.seconds
+
+
+def benchmark_tensor(cells: int, seed: int = 0) -> SparseTensor:
+    """A heavy-tailed five-mode tensor shaped like a marketplace of that many reviews."""
+    rng = np.random.default_rng(seed)
+    sizes = (max(cells // 8, 50), max(cells // 31, 20), max(cells // 100, 10), 5, 157)
+    rows = int(cells * 1.02)
+    product = (sizes[1] * rng.random(rows) ** 2.5).astype(np.int64)
+    columns = [
+        (sizes[0] * rng.random(rows) ** 2).astype(np.int64),
+        product,
+        (product * 7919) % sizes[2],
+        rng.choice(5, rows, p=[0.1, 0.05, 0.1, 0.2, 0.55]),
+        rng.integers(0, sizes[4], rows),
+    ]
+    order = np.lexsort(columns[::-1])
+    codes = np.stack([column[order] for column in columns], axis=1).astype(np.int32)
+    fresh = np.ones(rows, np.bool_)
+    fresh[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+    codes = codes[fresh][:cells]
+    names = ("reviewer", "product", "seller", "rating", "week")
+    vocabularies = tuple(
+        Vocabulary.of_ids(name, map(str, range(size))) for name, size in zip(names, sizes, strict=True)
+    )
+    return SparseTensor(codes, np.ones(len(codes), np.int64), vocabularies)
+
+
+def fit_rate(
+    tensor: SparseTensor, *, rank: int, negatives: int = 4, threads: int = 0, repeats: int = REPEATS, sweeps: int = 1
+) -> Rate:
+    """Entries per second of warm natural-gradient sweeps, objective included as in a fit."""
+    config = ModelConfig.preset("default", rank=rank, negatives=negatives, threads=threads, start="half-normal")
+    problem = build_problem(tensor, (), config)
+    state = start_state(problem)
+    state, _ = fit_loop(problem, state, sweeps=1)  # compiles, and builds the groupings
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        state, _ = fit_loop(problem, state, sweeps=sweeps)
+        seconds.append(time.perf_counter() - began)
+    entries = tensor.n_cells * (1 + negatives) * sweeps
+    return _rate(f"ringleader, rank {rank}, {negatives} negatives, {threads or 'all'} threads", seconds, entries)
+
+
+def compile_seconds() -> float:
+    """Seconds until the first sweep of a tiny fit is done; compilation, or loading it from numba's cache."""
+    tiny = benchmark_tensor(500)
+    began = time.perf_counter()
+    problem = build_problem(tiny, (), ModelConfig.preset("default", rank=2, start="half-normal"))
+    fit_loop(problem, start_state(problem), sweeps=1)
+    return time.perf_counter() - began
+
+
+def pyttb_rate(
+    tensor: SparseTensor, *, rank: int, repeats: int = REPEATS, batch: int = 100_000, steps: int = 10
+) -> Rate:
+    """Samples per second of pyttb's gcp_opt: Bernoulli logit, Adam, semi-stratified sampling."""
+    import pyttb as ttb
+    from pyttb.gcp.optimizers import Adam
+    from pyttb.gcp.samplers import GCPSampler, Samplers, StratifiedCount
+
+    data = ttb.sptensor(tensor.coordinates.astype(np.int64), np.ones((tensor.n_cells, 1)), tensor.shape)
+    seconds = []
+    for repeat in range(repeats + 1):
+        sampler = GCPSampler(
+            data,
+            function_sampler=Samplers.UNIFORM,
+            function_samples=1000,
+            gradient_sampler=Samplers.SEMISTRATIFIED,
+            gradient_samples=StratifiedCount(num_nonzeros=batch, num_zeros=batch),
+        )
+        rng = np.random.default_rng(repeat)
+        init = ttb.ktensor([rng.random((n, rank)) * 0.1 for n in tensor.shape], np.ones(rank))
+        optimizer = Adam(epoch_iters=steps, max_iters=1, printitn=0, f_est_tol=-np.inf, max_fails=10)
+        began = time.perf_counter()
+        with contextlib.redirect_stdout(io.StringIO()):
+            ttb.gcp_opt(data, rank, _logit(), optimizer, init=init, sampler=sampler, printitn=0)
+        seconds.append(time.perf_counter() - began)
+    # The first run warms caches, as for the other program.
+    return _rate(f"pyttb gcp_opt, rank {rank}, batches of {2 * batch:,}", seconds[1:], 2 * batch * steps)
+
+
+def has_pyttb() -> bool:
+    return importlib.util.find_spec("pyttb") is not None
+
+
+def slope(small: Rate, large: Rate) -> float:
+    """Slope of log time on log entries between two sizes."""
+    return float(np.log(large.seconds / small.seconds) / np.log(large.entries / small.entries))
+
+
+def floor(rank: int, modes: int, negatives: int) -> dict[str, float]:
+    """What one entry costs at the least: bytes gathered and floating-point operations, all modes together.
+
+    A mode's update of one cell with its negatives gathers a factor row per other mode and per negative,
+    and adds one symmetric rank-one term per entry to the curvature.
+    """
+    entries = 1 + negatives
+    rows = (modes - 1 + negatives) / entries  # gathered per entry and mode
+    return {
+        "bytes": modes * (rows * rank * 8 + 4 * (modes + negatives) / entries),
+        "flops": modes * (rank * (rank + 1) + 2 * rank + 2 * rank + rank * (modes - 2) / entries + rank),
+    }
+
+
+def _logit() -> Any:
+    from pyttb.gcp.handles import Objectives
+
+    return Objectives.BERNOULLI_LOGIT
+
+
+def _rate(job: str, seconds: list[float], entries: int) -> Rate:
+    middle = statistics.median(seconds)
+    return Rate(job, middle, entries, (max(seconds) - min(seconds)) / middle)
+
+
+def speed_report(cells: int, *, large: int = 0, say: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
+    """Every figure of ``ringleader benchmark speed``, as rows."""
+    rows: list[dict[str, Any]] = []
+
+    def add(what: str, value: float, unit: str, asked: str = "", note: str = "") -> None:
+        rows.append({"what": what, "value": value, "unit": unit, "asked": asked, "note": note})
+        say(f"{what}: {value:,.2f} {unit}")
+
+    add("compilation or loading of kernels", compile_seconds(), "s", note="apart from all that follows")
+    tensor = benchmark_tensor(cells)
+    ten = fit_rate(tensor, rank=10)
+    add(ten.job, ten.per_second / 1e6, "M entries/s", note=f"spread {ten.spread:.0%}")
+    one = fit_rate(tensor, rank=24, threads=1)
+    two = fit_rate(tensor, rank=24, threads=2)
+    add(one.job, one.per_second / 1e6, "M entries/s", note=f"spread {one.spread:.0%}")
+    add(two.job, two.per_second / 1e6, "M entries/s", note=f"spread {two.spread:.0%}")
+    add("two threads over one, rank 24", one.seconds / two.seconds, "times", "at least 1.8")
+    add(f"20 sweeps of {cells:,} reviews, rank 24", 20 * two.seconds, "s", "at most 75 at 1,000,000")
+    least = floor(24, 5, 4)
+    add("bytes gathered per entry, rank 24", least["bytes"], "bytes")
+    add("floating-point operations per entry, rank 24", least["flops"], "flops")
+    add("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
+    if large:
+        big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
+        add(f"{big.job}, {large:,} reviews", big.per_second / 1e6, "M entries/s", note=f"spread {big.spread:.0%}")
+        add(f"slope of log time from {cells:,} to {large:,}", slope(two, big), "", "at most 1.1")
+    # Before the other program runs, so that its memory does not count.
+    add("peak memory", peak_gib(), "GiB", "at most 1.4 (1.5 GB) at 1,000,000; 7.5 (8 GB) at 10,000,000")
+    if has_pyttb():
+        other = pyttb_rate(tensor, rank=10)
+        add(other.job, other.per_second / 1e6, "M samples/s", note=f"spread {other.spread:.0%}")
+        add("ringleader over pyttb, rank 10", ten.per_second / other.per_second, "times", "at least 8")
+    else:
+        say("pyttb is not installed (pip install 'ringleader[bench]'): no comparison")
+    return rows
+
+
+def peak_gib() -> float:
+    """Most memory this process has held."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
