@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from ringleader.errors import SettingsError
 from ringleader.kernels import reference
 from ringleader.kernels.blocks import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from ringleader.kernels.blocks import NEWTON
 from ringleader.kernels.reference import move_block, solve_block
 from ringleader.learners import fit_loop
@@ -53,7 +54,7 @@ def problems(draw: st.DrawFn) -> Problem:
 @RELAXED
 @given(problem=problems(), scale=st.sampled_from([0.3, 1.0, 3.0]))
 def test_an_em_sweep_of_a_mode_never_lowers_the_log_posterior(problem: Problem, scale: float) -> None:
-    """Negatives, lambda and heads held fixed; factors (non-negative or not) move; the step is anywhere in (0, 1]."""
+    """Negatives, lambda and heads held fixed; non-negative or free factors move by any step in (0, 1]."""
     state = start_state(problem)
     state.factors[:] *= scale
     state.heads[:] = np.random.default_rng(0).normal(size=state.heads.shape)
@@ -73,7 +74,7 @@ def test_an_em_sweep_of_a_mode_never_lowers_the_log_posterior(problem: Problem, 
 @RELAXED
 @given(problem=problems())
 def test_batch_em_never_lowers_the_log_posterior(problem: Problem) -> None:
-    """All blocks, lambda and its shrinkage and the heads included, with the heads fitted on the rows themselves."""
+    """All blocks, lambda, its shrinkage and the heads included, with the heads fitted on the rows themselves."""
     config = problem.config.replace(cavity=False, learn_lambda=True, joint=True, learner="batch-em", sweeps=4)
     problem = build_problem(problem.tensor, problem.targets, config)
     _, history = fit_loop(problem, start_state(problem))
@@ -83,7 +84,7 @@ def test_batch_em_never_lowers_the_log_posterior(problem: Problem) -> None:
 
 @RELAXED
 @given(seed=st.integers(0, 10_000), rank=st.integers(1, 12), step=st.sampled_from([0.1, 0.8, 1.0]))
-def test_a_nonnegative_step_gains_and_its_solver_finds_the_constrained_optimum(seed: int, rank: int, step: float) -> None:
+def test_a_nonnegative_step_gains_and_the_solver_finds_the_optimum(seed: int, rank: int, step: float) -> None:
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(rank, rank))
     curvature = root @ root.T + 0.1 * np.eye(rank)

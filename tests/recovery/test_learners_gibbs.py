@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from ringleader.errors import SettingsError
 from ringleader.kernels.reference import expected_omega
 from ringleader.learners import fit_loop, get_learner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from ringleader.kernels.blocks import Rule, View, plan_blocks, read_only
 from ringleader.kernels.ops import get_ops
 from ringleader.kernels.reference import expected_omega, fisher_weight, log_logistic, logistic

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from ringleader.errors import LabelError, ModelFileError, NumericalError, SettingsError
 from ringleader.learners import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import LEARNERS, PRESETS, ModelConfig

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from ringleader.kernels import reference
 from ringleader.learners.passes import Move, complete_pass
 from ringleader.model.config import ModelConfig

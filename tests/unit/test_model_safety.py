@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from ringleader.learners import fit_loop
 from ringleader.model.config import PRESETS, ModelConfig
 from ringleader.model.posterior import cell_evidence

@@ -96,7 +96,7 @@ def command(
     config = detector.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
     try:
-        with stop_signals(), sweep_bar(config.sweeps, entries, quiet=quiet or as_json) as bar:
+        with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=quiet or as_json) as bar:
             detector.fit(tensor, known, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated):
         note(f"stopped; what was learned so far is in {out}; go on with --resume")

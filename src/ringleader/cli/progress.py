@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -21,9 +21,9 @@ class Terminated(SystemExit):
 class SweepBar:
     """Shows each sweep as it ends; call it as a callback of ``fit``."""
 
-    def __init__(self, progress: Progress, sweeps: int, entries: int) -> None:
-        self.progress, self.entries = progress, entries
-        self.task = progress.add_task("learning", total=sweeps, told="")
+    def __init__(self, progress: Progress, sweeps: Callable[[], int], entries: int) -> None:
+        self.progress, self.sweeps, self.entries = progress, sweeps, entries
+        self.task = progress.add_task("learning", total=None, told="")
         self.last = time.perf_counter()
 
     def __call__(self, info: SweepInfo) -> None:
@@ -31,12 +31,15 @@ class SweepBar:
         rate = _short(self.entries / max(now - self.last, 1e-9))
         self.last = now
         told = f"objective {info.log_posterior:,.0f}  {rate} entries/s"
-        self.progress.update(self.task, completed=info.sweep, told=told)
+        self.progress.update(self.task, total=self.sweeps(), completed=info.sweep, told=told)
 
 
 @contextmanager
-def sweep_bar(sweeps: int, entries: int, *, quiet: bool) -> Iterator[SweepBar]:
-    """A bar over ``sweeps`` of ``entries`` each, on standard error, where that is a terminal."""
+def sweep_bar(sweeps: Callable[[], int], entries: int, *, quiet: bool) -> Iterator[SweepBar]:
+    """A bar over sweeps of ``entries`` each, on standard error, where that is a terminal.
+
+    How many sweeps there will be is asked after the first: a fit decides it when it has seen the data.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

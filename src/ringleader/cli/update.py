@@ -30,7 +30,7 @@ def command(
     known = read_labels(labels, target_kind=kind) if labels else None
     entries = before.n_cells * (1 + detector.config_.negatives)
     sweep = detector.state_.sweep
-    with stop_signals(), sweep_bar(sweep + UPDATE_SWEEPS, entries, quiet=quiet or as_json) as bar:
+    with stop_signals(), sweep_bar(lambda: sweep + UPDATE_SWEEPS, entries, quiet=quiet or as_json) as bar:
         detector.partial_fit(new_reviews, known, callback=bar)
     detector.save(model)
     after = detector.tensor_

@@ -4,6 +4,7 @@
 - ``reference.py``  plain NumPy: the specification of every operation, and the oracle of the tests
 - ``numba_blocks.py``   what runs: the blocks of entities and of lambda
 - ``numba_entries.py``  what runs: negatives, groupings, log-odds and likelihoods
+- ``intrinsics.py``     prefetching, and the bits of a float
 - ``ops.py``        the ``Ops`` protocol, and ``get_ops(name)``
 
 An *entry* is one tuple of codes with y = 1 (an observed cell) or y = 0 (a negative of a cell, which

@@ -5,20 +5,17 @@ runs along contiguous memory. Helpers live beside their callers: numba's disk ca
 in other files.
 """
 
+# mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_untracked
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from numba import njit
 
 from ringleader.kernels.blocks import CHUNK, Blocks, Floats, Rule, Statistics, Terms, View
+from ringleader.kernels.intrinsics import as_float, prefetch
 
 BUFFER = 64  # entries gathered before they are summed; at least m + 1
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # never nnan or ninf: they would hide a runaway fit
@@ -98,34 +95,6 @@ def _new_solver(rank: int) -> Solver:
     )
 
 
-@intrinsic
-def _prefetch(typing: Any, array: Any, i: Any, j: Any) -> Any:
-    """Ask for the memory of array[i, j] ahead of its use. A hint: it changes no result."""
-
-    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        view = make_array(kind)(context, builder, arguments[0])
-        pointer = cgutils.get_item_pointer(context, builder, kind, view, list(arguments[1:]), wraparound=False)
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        hint = builder.module.declare_intrinsic(
-            "llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), (byte, number, number, number))
-        )
-        builder.call(hint, [builder.bitcast(pointer, byte), number(0), number(3), number(1)])
-        return impl_ret_untracked(context, builder, signature.return_type, context.get_dummy_value())
-
-    return types.void(array, types.intp, types.intp), lower
-
-
-@intrinsic
-def _as_float(typing: Any, bits: Any) -> Any:
-    """The float64 of these 64 bits."""
-
-    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), lower
-
-
 @njit(**INLINED)
 def _sigma_and_weight(phi: float, curvature: int) -> tuple[float, float]:
     """sigma(phi), and N (curvature 1) or E[omega] (curvature 0). Branch-free, so that loops over entries vectorise."""
@@ -136,7 +105,7 @@ def _sigma_and_weight(phi: float, curvature: int) -> tuple[float, float]:
     decay = 1.0 + rest * (1.0 + rest * (1 / 2 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120 + rest * (
         1 / 720 + rest * (1 / 5040 + rest * (1 / 40320 + rest * (1 / 362880 + rest * (1 / 3628800 + rest * (
         1 / 39916800 + rest * (1 / 479001600))))))))))))  # fmt: skip
-    decay *= _as_float((1023 - np.int64(n)) << 52)
+    decay *= as_float((1023 - np.int64(n)) << 52)
     larger = 1.0 / (1.0 + decay)
     sigma = larger if phi >= 0.0 else decay * larger
     square = min(size * size, 1e-4)
@@ -246,13 +215,13 @@ def _fetch_rows(view: View, rows: Any, count: int) -> None:
     line = 64 // view.factors.itemsize
     for k in range(count):
         for r in range(0, view.factors.shape[1], line):
-            _prefetch(view.factors, rows[k], r)
+            prefetch(view.factors, rows[k], r)
 
 
 @njit(**INLINED)
 def _fetch_tuples(view: View, cells: Any, first: int, last: int) -> None:
     for p in range(first, min(last, len(cells))):
-        _prefetch(view.tuples, np.int64(cells[p]), 0)
+        prefetch(view.tuples, np.int64(cells[p]), 0)
 
 
 @njit(**INNER)
@@ -296,7 +265,7 @@ def _gather(view: View, mode: int, cells: Any, work: Work, rule: Rule) -> None:
 
 @njit(**INNER)
 def _gather_contrast(view: View, own: Any, drawn: Any, work: Work, rule: Rule) -> None:
-    """Sum the cells ``own`` (y = 1) and the negatives of the cells ``drawn`` (y = 0) into a block of the contrast mode."""
+    """Sum the cells ``own`` (y = 1) and the negatives of ``drawn`` (y = 0) into a block of the contrast mode."""
     columns, base, entries = work.columns, work.base, work.entries
     rank = view.factors.shape[1]
     uniform = len(view.weights) == 1
@@ -389,14 +358,22 @@ def _moments(view: View, blocks: Blocks, e: int, sums: Any, work: Work, rule: Ru
                 for s in range(padded):
                     work.curvature[r, s] += sums[c, r, s]
     scale = blocks.scale[e]
+    if scale != 1.0:
+        for r in range(rank):
+            work.gradient[r] *= scale
+            for s in range(r, rank):
+                work.curvature[r, s] *= scale
+
+
+@njit(**INNER)
+def _mirror(curvature: Any, rank: int) -> None:
+    """Copy the upper triangle to the lower one."""
     for r in range(rank):
-        work.gradient[r] *= scale
-        for s in range(r, rank):
-            work.curvature[r, s] *= scale
-            work.curvature[s, r] = work.curvature[r, s]
+        for s in range(r + 1, rank):
+            curvature[s, r] = curvature[r, s]
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _factorise(curvature: Any, room: Solver) -> int:
     """Cholesky of the free coordinates' block, U'U, packed to the front of ``room.factor``; returns how many."""
     factor, chosen = room.factor, room.chosen
@@ -408,21 +385,28 @@ def _factorise(curvature: Any, room: Solver) -> int:
     for i in range(count):
         for j in range(i, count):
             factor[i, j] = curvature[chosen[i], chosen[j]]
-    for i in range(count):
-        # Only rounding can make a pivot vanish: the prior keeps the block positive.
-        pivot = math.sqrt(max(factor[i, i], 1e-14 * curvature[chosen[i], chosen[i]] + 1e-300))
-        inverse = 1.0 / pivot
-        factor[i, i] = inverse
-        for j in range(i + 1, count):
-            factor[i, j] *= inverse
-        for k in range(i + 1, count):
-            share = factor[i, k]
+    for first in range(0, count, 4):  # four pivots at a time: fewer, fatter loops over the rows below
+        last = min(first + 4, count)
+        for i in range(first, last):
+            # Only rounding can make a pivot vanish: the prior keeps the block positive.
+            pivot = math.sqrt(max(factor[i, i], 1e-14 * curvature[chosen[i], chosen[i]] + 1e-300))
+            inverse = 1.0 / pivot
+            factor[i, i] = inverse
+            for j in range(i + 1, count):
+                factor[i, j] *= inverse
+            for k in range(i + 1, last):
+                share = factor[i, k]
+                for j in range(k, count):
+                    factor[k, j] -= share * factor[i, j]
+        for k in range(last, count):
+            a, b, c, d = factor[first, k], factor[first + 1, k], factor[first + 2, k], factor[first + 3, k]
             for j in range(k, count):
-                factor[k, j] -= share * factor[i, j]
+                upper = a * factor[first, j] + b * factor[first + 1, j]
+                factor[k, j] -= upper + c * factor[first + 2, j] + d * factor[first + 3, j]
     return count
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _substitute(residual: Any, count: int, room: Solver, out: Any) -> None:
     """out = solution for the free coordinates (0 elsewhere), from the factor left by ``_factorise``."""
     factor, chosen, packed = room.factor, room.chosen, room.packed
@@ -498,7 +482,7 @@ def _solve(curvature: Any, gradient: Any, own: Any, nonnegative: bool, room: Sol
                     residual[s] -= move * curvature[r, s]
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _variance(x: float, rule: Rule) -> float:
     """Prior variance: fixed, or the mode of its inverse gamma given x (model.md section 3)."""
     if rule.shape == 0.0:
@@ -570,9 +554,9 @@ def _gain(curvature: Any, gradient: Any, change: Any) -> float:
     """What a change gains on the quadratic bound: g'd - d' F d / 2."""
     gain = 0.0
     for r in range(len(change)):
-        pull = gradient[r]
-        for s in range(len(change)):
-            pull -= 0.5 * curvature[r, s] * change[s]
+        pull = gradient[r] - 0.5 * curvature[r, r] * change[r]
+        for s in range(r + 1, len(change)):
+            pull -= curvature[r, s] * change[s]
         gain += pull * change[r]
     return gain
 
@@ -613,6 +597,7 @@ def _move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, room
             change[r] = -own[r]
     if rule.nonnegative and _gain(curvature, gradient, change) < 0.0:
         # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.
+        _mirror(curvature, rank)
         _solve(curvature, gradient, own, True, room)
         for r in range(rank):
             change[r] = step * (point[r] - own[r])
@@ -629,6 +614,9 @@ def _finish(
     sums, room = work
     rank = view.factors.shape[1]
     entity = blocks.entities[e]
+    labelled = len(terms.offsets) > 1 and terms.offsets[entity + 1] > terms.offsets[entity]
+    if rule.action == 2 or labelled:
+        _mirror(sums.curvature, rank)
     if rule.action == 2:
         _carry(statistics, entity, sums, rule.decay)
     own, gradient, curvature = sums.own[:rank], sums.gradient[:rank], sums.curvature
@@ -636,7 +624,7 @@ def _finish(
         variance = _variance(own[r], rule)
         gradient[r] -= own[r] / variance
         curvature[r, r] += 1.0 / variance
-    if len(terms.offsets) > 1 and terms.offsets[entity + 1] > terms.offsets[entity]:
+    if labelled:
         if len(cavity) > 0:
             _solve(curvature, gradient, own, rule.nonnegative, room)
             for r in range(rank):
@@ -668,6 +656,7 @@ def block_moments(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any
     work = _new_work(rank, view.tuples.shape[1])
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
         _moments(view, blocks, e, sums, work, rule)
+        _mirror(work.curvature, rank)
         for r in range(rank):
             gradient[e, r] = work.gradient[r]
             for s in range(rank):
@@ -676,9 +665,10 @@ def block_moments(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any
 
 @njit(**OUTER)
 def lambda_moments(view: View, cells: Any, rule: Rule, sums: Floats, span: tuple[int, int]) -> None:
-    """Sums of lambda's block over pieces ``span`` of cells, (n_pieces, P + 1, P). Same as: ``reference.lambda_moments``.
+    """Sums of lambda's block over pieces ``span`` of cells, (n_pieces + 1, P + 1, P).
 
-    ``view.component_weights`` must be ones; lambda itself is row 0 of sums' last piece.
+    ``view.component_weights`` must be ones; lambda itself comes in the last row of the last piece.
+    Same as: ``reference.lambda_moments``, piece by piece.
     """
     rank = view.factors.shape[1]
     work = _new_work(rank, view.tuples.shape[1])

@@ -1,5 +1,6 @@
 """Compiled passes over entries: negatives, their grouping, log-odds and likelihoods."""
 
+# mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
 import math
@@ -9,15 +10,17 @@ import numpy as np
 from numba import njit, uint64
 
 from ringleader.kernels.blocks import View
+from ringleader.kernels.intrinsics import prefetch
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
+AHEAD = 6  # cells between the one at work and the one being fetched
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
-INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[int, int]) -> None:
-    """Fill columns ``modes:`` of rows ``span``; ``codes`` is the contrast column. Same as: ``reference.draw_negatives``."""
+    """Fill columns ``modes:`` of rows ``span`` from the contrast column. Same as: ``reference.draw_negatives``."""
     count = len(tuples)
     for i in range(span[0], span[1]):
         for j in range(tuples.shape[1] - modes):
@@ -32,24 +35,38 @@ def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[in
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def group_drawn(tuples: Any, modes: int, offsets: Any, cells: Any) -> None:
-    """Counting sort of the draws by entity. Same as: ``np.argsort(drawn.ravel(), kind="stable") // m``."""
-    for i in range(len(tuples)):
-        for j in range(modes, tuples.shape[1]):
-            offsets[tuples[i, j] + 1] += 1
-    for n in range(len(offsets) - 1):
-        offsets[n + 1] += offsets[n]
-    place = offsets[:-1].copy()
-    for i in range(len(tuples)):
-        for j in range(modes, tuples.shape[1]):
-            entity = tuples[i, j]
-            cells[place[entity]] = i
-            place[entity] += 1
+def count_drawn(tuples: Any, modes: int, counts: Any, span: tuple[int, int]) -> None:
+    """How often each part of the cells draws each entity, (parts, n). Same as: ``np.bincount`` of a part's draws."""
+    size = -(-len(tuples) // len(counts))
+    for part in range(span[0], span[1]):
+        for i in range(part * size, min((part + 1) * size, len(tuples))):
+            for j in range(modes, tuples.shape[1]):
+                counts[part, tuples[i, j]] += 1
 
 
-@njit(**INNER)
-def _log_logistic(phi: float) -> float:
-    return min(phi, 0.0) - math.log1p(math.exp(-abs(phi)))
+@njit(cache=True, error_model="numpy", nogil=True)
+def offsets_of(counts: Any, offsets: Any) -> None:
+    """Offsets of each entity; counts become the place of each part's first draw of it. Same as: ``np.cumsum``."""
+    total = 0
+    for n in range(counts.shape[1]):
+        offsets[n] = total
+        for part in range(counts.shape[0]):
+            count = counts[part, n]
+            counts[part, n] = total
+            total += count
+    offsets[counts.shape[1]] = total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def place_drawn(tuples: Any, modes: int, places: Any, cells: Any, span: tuple[int, int]) -> None:
+    """Write each part's cells to their places. Same as: ``np.argsort(drawn.ravel(), kind="stable") // m``."""
+    size = -(-len(tuples) // len(places))
+    for part in range(span[0], span[1]):
+        for i in range(part * size, min((part + 1) * size, len(tuples))):
+            for j in range(modes, tuples.shape[1]):
+                entity = tuples[i, j]
+                cells[places[part, entity]] = i
+                places[part, entity] += 1
 
 
 @njit(**INNER)
@@ -80,23 +97,41 @@ def log_odds(view: View, codes: Any, out: Any, span: tuple[int, int]) -> None:
         out[i] = _dot(view, base, view.starts[view.contrast] + codes[i, view.contrast])
 
 
+@njit(**INNER)
+def _fetch(view: View, i: int) -> None:
+    """Prefetch the factor rows of a cell and of its negatives."""
+    if i >= len(view.tuples):
+        return
+    line = 64 // view.factors.itemsize
+    modes = len(view.starts)
+    for k in range(view.tuples.shape[1]):
+        row = view.starts[k if k < modes else view.contrast] + view.tuples[i, k]
+        for r in range(0, view.factors.shape[1], line):
+            prefetch(view.factors, row, r)
+
+
 @njit(**OUTER)
 def log_likelihood(view: View, sums: Any, span: tuple[int, int], size: int) -> None:
-    """Weighted log-likelihood of cells and of negatives, in pieces of ``size``. Same as: ``reference.log_likelihood``."""
+    """Weighted log-likelihood of cells and negatives, in pieces of ``size``. Same as: ``reference.log_likelihood``."""
     modes, width = len(view.starts), view.tuples.shape[1]
     base = np.empty(view.factors.shape[1])
     start = view.starts[view.contrast]
     for c in range(span[0], span[1]):
         own, drawn = 0.0, 0.0
         for i in range(c * size, min((c + 1) * size, len(view.tuples))):
+            _fetch(view, i + AHEAD)
             weight = view.weights[0] if len(view.weights) == 1 else view.weights[i]
             if weight == 0.0:
                 continue
             _base(view, view.tuples, i, view.contrast, base)
-            own += weight * _log_logistic(_dot(view, base, start + view.tuples[i, view.contrast]))
-            total = 0.0
+            phi = _dot(view, base, start + view.tuples[i, view.contrast])
+            own += weight * (min(phi, 0.0) - math.log1p(math.exp(-abs(phi))))
+            # The logarithm of a product of numbers between 1 and 2, at most 63 of them: one call for all negatives.
+            linear, product = 0.0, 1.0
             for j in range(modes, width):
-                total += _log_logistic(-_dot(view, base, start + view.tuples[i, j]))
-            drawn += weight * total / max(width - modes, 1)
+                phi = -_dot(view, base, start + view.tuples[i, j])
+                linear += min(phi, 0.0)
+                product *= 1.0 + math.exp(-abs(phi))
+            drawn += weight * (linear - math.log(product)) / max(width - modes, 1)
         sums[c, 0] = own
         sums[c, 1] = drawn

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ringleader.errors import SettingsError
 from ringleader.kernels import reference
@@ -94,13 +94,17 @@ class NumbaOps:
         self.threads = threads
 
     def draw_negatives(self, tuples: Codes, modes: int, contrast: int, key: int) -> None:
-        codes, key = np.ascontiguousarray(tuples[:, contrast]), np.uint64(key)
-        self._over(len(tuples), 65536, lambda span: self._entries.draw_negatives(tuples, codes, modes, key, span))
+        codes, counter = np.ascontiguousarray(tuples[:, contrast]), np.uint64(key)
+        self._over(len(tuples), 65536, lambda span: self._entries.draw_negatives(tuples, codes, modes, counter, span))
 
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
-        offsets = np.zeros(size + 1, np.int64)
-        cells = np.empty(len(tuples) * (tuples.shape[1] - modes), np.int32)
-        self._entries.group_drawn(tuples, modes, offsets, cells)
+        draws = len(tuples) * (tuples.shape[1] - modes)
+        offsets, cells = np.zeros(size + 1, np.int64), np.empty(draws, np.int32)
+        places = np.zeros((self.threads if draws > INLINE else 1, size), np.int64)
+        kernels = self._entries
+        self._over(len(places), 1, lambda span: kernels.count_drawn(tuples, modes, places, span), draws)
+        kernels.offsets_of(places, offsets)
+        self._over(len(places), 1, lambda span: kernels.place_drawn(tuples, modes, places, cells, span), draws)
         return offsets, cells
 
     def sweep_blocks(
@@ -214,7 +218,5 @@ def get_ops(name: str = "numba", threads: int | None = None) -> Ops:
 
 
 def available_threads() -> int:
-    import os
-
-    affinity: npt.ArrayLike | None = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if callable(affinity) else (os.cpu_count() or 1)
+    """Processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

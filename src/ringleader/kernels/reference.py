@@ -34,13 +34,13 @@ def logistic(phi: npt.ArrayLike) -> Floats:
     """sigma(phi), without overflow."""
     phi = np.asarray(phi, np.float64)
     decay = np.exp(-np.abs(phi))
-    return np.where(phi >= 0, 1 / (1 + decay), decay / (1 + decay))
+    return np.asarray(np.where(phi >= 0, 1 / (1 + decay), decay / (1 + decay)))
 
 
 def log_logistic(phi: npt.ArrayLike) -> Floats:
     """log sigma(phi), without overflow."""
     phi = np.asarray(phi, np.float64)
-    return np.minimum(phi, 0) - np.log1p(np.exp(-np.abs(phi)))
+    return np.asarray(np.minimum(phi, 0) - np.log1p(np.exp(-np.abs(phi))))
 
 
 def expected_omega(phi: npt.ArrayLike) -> Floats:
@@ -330,11 +330,14 @@ def leave_one_out(view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Float
 
 
 def head_moments(rows: Factors, values: Floats, beta: Floats, noise: float, rule: Rule) -> tuple[Floats, Floats]:
-    """g (R + 1,) and F of one head over labelled rows (M, R), without the prior; noise 0 is a binary target."""
+    """g (R + 1,) and F of one head over labelled rows (M, R), without the prior; noise 0 is a binary target.
+
+    Written with einsum: matrix products of a threaded BLAS differ in their last bits between machines.
+    """
     design = np.hstack([np.ones((len(rows), 1)), np.asarray(rows, np.float64)])
-    psi = design @ beta
+    psi = np.einsum("mr,r->m", design, beta)
     if noise > 0:
         error, weight = (values - psi) / noise, np.full(len(psi), 1 / noise)
     else:
         error, weight = (values > 0) - logistic(psi), curvature_weight(psi, rule.curvature)
-    return rule.half * error @ design, (design * weight[:, None]).T @ design
+    return rule.half * np.einsum("m,mr->r", error, design), np.einsum("mr,ms->rs", design * weight[:, None], design)

@@ -109,7 +109,7 @@ def _above_zero(mean: Floats, deviation: Floats, generator: Any) -> Floats:
     from scipy.special import log_ndtr, ndtri_exp
 
     tail = log_ndtr(mean / deviation) + np.log(1 - generator.uniform(size=len(mean)))
-    return np.maximum(mean - deviation * ndtri_exp(tail), 0.0)
+    return np.asarray(np.maximum(mean - deviation * ndtri_exp(tail), 0.0))
 
 
 def _draw_lambda(

@@ -1,4 +1,4 @@
-"""One pass over the data. Learners differ in the move of a block; who is moved, and from which entries, is decided here."""
+"""One pass over the data. Learners differ in the move of a block; who moves, from which entries, is decided here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from ringleader.kernels.blocks import (
 )
 from ringleader.learners.schedule import batch_cells, step_size
 from ringleader.model.contrast import draw_sweep, group_negatives, view_of
-from ringleader.model.hyper import balance, head_step, label_terms, labelled_rows, lambda_step, refresh_rows, update_shrinkage
+from ringleader.model.hyper import (
+    balance,
+    head_step,
+    label_terms,
+    labelled_rows,
+    lambda_step,
+    refresh_rows,
+    update_shrinkage,
+)
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 

@@ -128,7 +128,7 @@ class ModelConfig:
         _choice("dtype", self.dtype, ("float64", "float32"))
         _choice("count_weight", self.count_weight, ("one", "log", "count"))
         _choice("curvature", self.curvature, ("em", "fisher"))
-        _choice("start", self.start, ("half-normal", "uniform"))
+        _choice("start", self.start, ("lockstep", "half-normal", "uniform"))
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> None:
@@ -151,7 +151,7 @@ def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 STOCHASTIC: dict[str, Any] = {"batch_size": 4096, "step": 1.0, "gradient_scale": 0.5}
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
+    "default": {"start": "lockstep"},
     # The published model and head with the cures of model.md section 5.
     "corrected": {
         "step": 0.5,

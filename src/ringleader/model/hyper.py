@@ -22,7 +22,7 @@ from ringleader.model.state import State
 
 def tau(shrinkage: Floats, floor: float = 0.0) -> Floats:
     """Prior variances of lambda: tau_r = prod_{l <= r} delta_l, at least ``floor``."""
-    return np.maximum(np.exp(np.cumsum(np.log(shrinkage))), max(floor, 1e-300))
+    return np.asarray(np.maximum(np.exp(np.cumsum(np.log(shrinkage))), max(floor, 1e-300)))
 
 
 def gamma_shapes(rank: int) -> Floats:
@@ -101,8 +101,8 @@ def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: R
     beta[:] = reference.move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
     if noise > 0:
         config = problem.config
-        residual = values - beta[0] - rows @ beta[1:]
-        state.noise[target] = (residual @ residual + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
+        residual = values - beta[0] - np.einsum("mr,r->m", rows, beta[1:])
+        state.noise[target] = ((residual**2).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
 
 
 def label_terms(problem: Problem, state: State, mode: int) -> Terms:

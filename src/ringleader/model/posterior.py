@@ -44,7 +44,7 @@ def row_posterior(
     if len(terms.target):
         for e, entity in enumerate(blocks.entities):
             curvatures[e] += reference.label_moments(terms, int(entity), means[e], rule)[1]
-    return means, np.linalg.inv(curvatures)
+    return means, np.asarray(np.linalg.inv(curvatures), np.float64)
 
 
 def cell_evidence(

@@ -124,7 +124,7 @@ def build_problem(
         given = np.asarray(drawn, np.int32)
         if given.shape != (tensor.n_cells, config.negatives):
             raise SettingsError(f"drawn has shape {given.shape}; it must be {(tensor.n_cells, config.negatives)}")
-        if given.size and not (0 <= given.min() and given.max() < tensor.shape[config.contrast]):
+        if given.size and not (given.min() >= 0 and given.max() < tensor.shape[config.contrast]):
             raise SettingsError("drawn names entities that the contrast mode does not have")
         tuples[:, modes:] = given
     weights, heldout = _weights(tensor, config)
@@ -148,7 +148,7 @@ def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]
     if config.count_weight == "one" and config.heldout == 0:
         return np.ones(1), np.zeros(0)
     counts = tensor.counts.astype(np.float64)
-    weight = {"one": np.ones_like, "log": lambda c: 1 + np.log(c), "count": np.array}[config.count_weight](counts)
+    weight = {"one": np.ones_like(counts), "log": 1 + np.log(counts), "count": counts}[config.count_weight]
     if config.heldout == 0:
         return weight, np.zeros(0)
     kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), np.arange(tensor.n_cells), 0) >= config.heldout
@@ -162,7 +162,7 @@ def _checked(target: Target, tensor: SparseTensor) -> Target:
     mode, size = tensor.modes[target.mode], tensor.shape[target.mode]
     if codes.shape != values.shape or codes.ndim != 1:
         raise LabelError(f"target {target.name!r} has {codes.shape} codes and {values.shape} values; give one each")
-    if len(codes) and not (0 <= codes.min() and codes.max() < size):
+    if len(codes) and not (codes.min() >= 0 and codes.max() < size):
         raise LabelError(f"target {target.name!r} labels a {mode} that is not among the {size:,} known ones")
     if len(np.unique(codes)) != len(codes):
         raise LabelError(f"target {target.name!r} labels a {mode} twice; keep one label each")

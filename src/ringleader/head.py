@@ -1,0 +1,412 @@
+"""The head: evidence, behaviour, lockstep and association -> probability, interval and reasons for each entity.
+
+A Bayesian additive logistic model (model.md section 6.7): log-odds = intercept + sum of one smooth function for each
+input. The unsupervised evidence comes in with a prior that it counts for abuse, so that with few labels it carries
+and with many it stands back. ``head_basis`` makes the columns, ``head_posterior`` fits them, ``head_real`` is the twin
+for real-valued targets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logit, ndtri
+
+from ringleader.errors import LabelError, SettingsError
+from ringleader.head_basis import (
+    EVIDENCE,
+    INTERCEPT,
+    LINEAR,
+    ROWS,
+    Floats,
+    Layout,
+    Levels,
+    Numbers,
+    Ranks,
+    checked,
+    lay_out,
+    pack,
+    rank_all,
+    unpack,
+)
+from ringleader.head_posterior import Learning, Posterior, Prior, covariance_root, fit_logistic, learn_variances, left_out
+from ringleader.kernels.reference import logistic
+
+EVIDENCE_NAME = "evidence prior"
+LEAST_LABELS = 2
+PREVALENCE_WORTH = 50.0
+"""Labels' worth of the assumed prevalence when it is estimated."""
+DOUBT_LABELS = 20.0
+"""With so many labels of the rarer class ``interval_doubt`` has halved."""
+PREVALENCE_RANGE = (0.002, 0.6)
+"""No estimate lies outside."""
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """Settings of the head; the defaults were chosen by benchmarks/head_settings.py.
+
+    knots              : knots of each spline
+    linear_variance    : prior variance of the linear terms, all inputs together; each has its share of it
+    spline_variance    : the same for the bends
+    learn_variances    : let the labels move these variances
+    worth              : how many inputs' worth the two variances above count when they are learned
+    own_worth          : the same for one input's own variance around the shared one; inf shares one variance
+    evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
+    evidence_spread    : and its prior standard deviation
+    intercept_variance : prior variance of the intercept
+    prevalence         : share of abusive entities in the market; estimated where None
+    assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
+    interval           : probability mass of the intervals
+    interval_doubt     : variance, all inputs together, added to the learned ones for the intervals alone: few labels
+                         of the rarer class do not tell how large a variance is
+    """
+
+    knots: int = 5
+    linear_variance: float = 0.1
+    spline_variance: float = 0.2
+    learn_variances: bool = True
+    worth: float = 1.0
+    own_worth: float = 0.5
+    evidence_slope: float = 1.5
+    evidence_spread: float = 0.75
+    intercept_variance: float = 10.0
+    prevalence: float | None = None
+    assumed_prevalence: float = 0.1
+    interval: float = 0.90
+    interval_doubt: float = 1.0
+    max_iterations: int = 100
+    rounds: int = 60
+
+    def check(self) -> None:
+        for name in ("linear_variance", "spline_variance", "evidence_spread", "intercept_variance", "own_worth"):
+            if not getattr(self, name) > 0:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if not self.worth >= 0.5:
+            raise SettingsError(f"worth is {self.worth}; below 0.5 a variance can lock at zero")
+        for name in ("prevalence", "assumed_prevalence", "interval"):
+            share = getattr(self, name)
+            if share is not None and not 0 < share < 1:
+                raise SettingsError(f"{name} is {share}; it must lie between 0 and 1")
+        if self.knots < 3 or self.max_iterations < 1 or self.rounds < 1:
+            raise SettingsError("knots must be at least 3, max_iterations and rounds at least 1")
+
+
+class HeadScores(NamedTuple):
+    """One number per entity; lower and upper bound the probability, which is that of the posterior mode."""
+
+    log_odds: Floats
+    probability: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class Head:
+    """A fitted head.
+
+    names        : the inputs, in the order of the contributions; the last is the evidence where it was given
+    kind         : "additive", or "evidence" where the labels could not be used; ``note`` says why
+    prevalence   : share of abusive entities the probabilities are meant for
+    estimated    : whether it was estimated from the population
+    weights      : (P,) coefficients, the first one the intercept, at the market's prevalence
+    root         : (P, P) with covariance root root'
+    codes, values: the labelled entities and their labels, +1 and -1
+    loo_log_odds : (M,) log-odds of the labelled, each as if its own label were unknown
+    variances    : (2,) mean learned prior variance of the linear terms and of the bends
+    """
+
+    names: tuple[str, ...]
+    kind: Literal["additive", "evidence"]
+    note: str
+    prevalence: float
+    estimated: bool
+    interval: float
+    converged: bool
+    weights: Floats
+    root: Floats
+    codes: Numbers
+    values: Floats
+    loo_log_odds: Floats
+    variances: Floats
+    ranks: Ranks
+    layout: Layout
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.codes)
+
+    @property
+    def intercept(self) -> float:
+        """Log-odds of an average entity."""
+        return float(self.weights[0])
+
+    def predict(self, features: npt.ArrayLike | None = None, fallback: npt.ArrayLike | None = None) -> HeadScores:
+        """Scores of the population, or of other entities with the same inputs (and evidence, where it was given)."""
+        ranks = self.ranks.known if features is None else self._ranked(features, fallback)
+        centre, spread = moments(ranks, self.layout, self.weights, self.root)
+        reach = ndtri(0.5 + self.interval / 2) * spread
+        return HeadScores(centre, logistic(centre), logistic(centre - reach), logistic(centre + reach))
+
+    def contributions(self, entities: npt.ArrayLike | None = None) -> Floats:
+        """What each input adds to the log-odds, (E, F); 0 for the average entity. With the intercept they sum to it."""
+        codes = np.arange(len(self.ranks.known)) if entities is None else np.asarray(entities, np.int64)
+        return contributions(self.ranks.known[codes], self.layout, self.weights, len(self.names))
+
+    def _ranked(self, features: npt.ArrayLike, fallback: npt.ArrayLike | None) -> Levels:
+        has_evidence = bool(self.names) and self.names[-1] == EVIDENCE_NAME
+        names = self.names[:-1] if has_evidence else self.names
+        table = checked(features, names)
+        if has_evidence:
+            if fallback is None:
+                raise SettingsError("this head was fitted with evidence; pass fallback= for new entities too")
+            table = _with_evidence(table, fallback)
+        return self.ranks.of(table)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as named arrays; ``from_arrays`` gives back the same head bit for bit."""
+        about = {
+            "names": self.names,
+            "kind": self.kind,
+            "note": self.note,
+            "prevalence": self.prevalence,
+            "estimated": self.estimated,
+            "interval": self.interval,
+            "converged": self.converged,
+        }
+        own = {name: getattr(self, name) for name in _ARRAYS}
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8).copy()
+        return {"about": text, **own, **pack(self.ranks, self.layout)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Head:
+        about = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
+        about["names"] = tuple(about["names"])
+        ranks, layout = unpack(arrays)
+        return cls(**about, **{name: arrays[name] for name in _ARRAYS}, ranks=ranks, layout=layout)
+
+
+_ARRAYS = ("weights", "root", "codes", "values", "loo_log_odds", "variances")
+
+
+def moments(levels: Levels, layout: Layout, weights: Floats, root: Floats) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of the additive predictor, (n,) each."""
+    centre, spread = np.empty(len(levels)), np.empty(len(levels))
+    for start in range(0, len(levels), ROWS):
+        part = slice(start, start + ROWS)
+        rows = layout.rows(levels[part])
+        centre[part] = rows @ weights
+        spread[part] = np.sqrt(((rows @ root) ** 2).sum(axis=1))
+    return centre, spread
+
+
+def contributions(levels: Levels, layout: Layout, weights: Floats, inputs: int) -> Floats:
+    """(n, inputs): what each input adds to the predictor; an input that does not vary adds 0."""
+    made = np.zeros((len(levels), inputs))
+    for j, curve in zip(layout.inputs, layout.curves(weights), strict=True):
+        made[:, j] = curve[levels[:, j]]
+    return made
+
+
+def fit_head(
+    features: npt.ArrayLike,
+    names: Sequence[str],
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    fallback: npt.ArrayLike | None = None,
+    settings: HeadSettings | None = None,
+) -> Head:
+    """Learn the probability of abuse from the labelled entities of one mode, for one target.
+
+    features : (n, F) of ALL entities of the mode, any scale, finite
+    codes    : (M,) the labelled entities; values: +1 abusive, -1 not
+    fallback : (n,) unsupervised evidence, higher is worse; what remains where the labels cannot be used
+    """
+    settings = settings or HeadSettings()
+    settings.check()
+    table, inputs, evidence = gathered(features, names, fallback)
+    known, values = checked_labels(codes, values, len(table))
+    if not np.isin(values, (-1.0, 1.0)).all():
+        raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
+    ranks = rank_all(table)
+    layout = lay_out(ranks, settings.knots, evidence)
+    label = (values > 0).astype(np.float64)
+    prior = prior_of(layout, settings)
+    why = _why_not(label)
+    if why:
+        return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
+    rows = layout.rows(ranks.known[known])
+
+    def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
+        return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
+
+    learning = learning_of(layout, settings)
+    posterior, learned, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+    weights = posterior.weights.copy()
+    psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
+    prevalence = settings.prevalence
+    if prevalence is None:
+        prevalence = estimate_prevalence(psi, len(label), float(label.mean()), settings.assumed_prevalence)
+    shift = matching_shift(psi, prevalence)
+    weights[0] += shift
+    rarer = float(min(label.sum(), len(label) - label.sum()))
+    doubt = settings.interval_doubt * DOUBT_LABELS / (DOUBT_LABELS + rarer) / max(len(layout.inputs), 1)
+    wide = learned.variance + np.where(layout.source >= 0, doubt, 0.0)
+    return Head(
+        names=inputs,
+        kind="additive",
+        note=f"additive model of {len(label)} labels, {int(label.sum())} of them abusive",
+        prevalence=prevalence,
+        estimated=settings.prevalence is None,
+        interval=settings.interval,
+        converged=bool(posterior.gap < 1e-4 and settled),
+        weights=weights,
+        root=covariance_root(rows, posterior.weights, learned._replace(variance=wide)),
+        codes=known,
+        values=values,
+        loo_log_odds=left_out(posterior, label) + shift,
+        variances=mean_variances(layout, learned),
+        ranks=ranks,
+        layout=layout,
+    )
+
+
+def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: float) -> float:
+    """Share of abusive entities in the population, from log-odds that hold at the labels' share (Saerens et al. 2002).
+
+    EM for the prior of a label shift; its logit is then drawn towards that of ``assumed``, which counts as
+    ``PREVALENCE_WORTH`` labels, because a head of few labels says little about a whole market.
+    """
+    prevalence = new = assumed
+    for _ in range(500):
+        posterior = logistic(log_odds + logit(prevalence) - logit(share))
+        new = float(np.clip(posterior.mean(), *PREVALENCE_RANGE))
+        if abs(new - prevalence) < 1e-7:
+            break
+        prevalence = new
+    drawn = (labels * logit(new) + PREVALENCE_WORTH * logit(assumed)) / (labels + PREVALENCE_WORTH)
+    return float(logistic(drawn))
+
+
+def matching_shift(log_odds: Floats, prevalence: float) -> float:
+    """What to add to every log-odds so that the population's mean probability is the prevalence."""
+    reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
+    low, high = -reach, reach
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if logistic(log_odds + middle).mean() > prevalence else (middle, high)
+    return (low + high) / 2
+
+
+def gathered(
+    features: npt.ArrayLike, names: Sequence[str], fallback: npt.ArrayLike | None
+) -> tuple[Floats, tuple[str, ...], int | None]:
+    """The inputs with the evidence as the last, their names, and the evidence's place."""
+    table = checked(features, names)
+    if fallback is None:
+        return table, tuple(names), None
+    return _with_evidence(table, fallback), (*names, EVIDENCE_NAME), len(names)
+
+
+def _with_evidence(table: Floats, fallback: npt.ArrayLike) -> Floats:
+    evidence = np.asarray(fallback, np.float64)
+    if evidence.shape != (len(table),):
+        raise SettingsError(f"fallback has shape {evidence.shape}; pass one number for each of {len(table)} entities")
+    checked(evidence[:, None], (EVIDENCE_NAME,))
+    return np.column_stack([table, evidence])
+
+
+def checked_labels(codes: npt.ArrayLike, values: npt.ArrayLike, n: int) -> tuple[Numbers, Floats]:
+    """Codes and values, sorted by code, so that the order of a label table changes nothing."""
+    known, value = np.asarray(codes, np.int64).ravel(), np.asarray(values, np.float64).ravel()
+    if len(known) != len(value):
+        raise LabelError(f"{len(known)} labelled entities but {len(value)} labels")
+    if len(known) and (known.min() < 0 or known.max() >= n):
+        raise LabelError(f"labelled entities must be codes from 0 to {n - 1}; saw {known.min()} to {known.max()}")
+    if len(np.unique(known)) < len(known):
+        raise LabelError("an entity is labelled twice; keep one label for each entity and target")
+    if not np.isfinite(value).all():
+        raise LabelError("labels must be finite numbers")
+    order = np.argsort(known, kind="stable")
+    return known[order], value[order]
+
+
+def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
+    """The prior before any label: each input has its share of the two variances; evidence counts for abuse."""
+    inputs = max(len(layout.inputs), 1)
+    share = np.array([settings.linear_variance, settings.spline_variance]) / inputs
+    variance = np.where(layout.kind == LINEAR, share[0], share[1])
+    variance[layout.kind == INTERCEPT] = settings.intercept_variance
+    variance[layout.kind == EVIDENCE] = settings.evidence_spread**2
+    mean = np.where(layout.kind == EVIDENCE, settings.evidence_slope, 0.0)
+    return Prior(mean, variance)
+
+
+def learning_of(layout: Layout, settings: HeadSettings) -> Learning:
+    inputs = max(len(layout.inputs), 1)
+    return Learning(
+        settings.linear_variance / inputs,
+        settings.spline_variance / inputs,
+        settings.worth,
+        settings.own_worth,
+        settings.rounds if settings.learn_variances else 0,
+    )
+
+
+def mean_variances(layout: Layout, prior: Prior) -> Floats:
+    linear, bend = prior.variance[layout.kind == LINEAR], prior.variance[layout.kind == 2]
+    return np.array([part.mean() if len(part) else 0.0 for part in (linear, bend)])
+
+
+def _why_not(label: Floats) -> str:
+    """Why these labels cannot teach the difference; empty where they can."""
+    bad = int(label.sum())
+    if len(label) < LEAST_LABELS:
+        return f"{len(label)} labels are too few to learn from"
+    if bad in (0, len(label)):
+        return f"all {len(label)} labels are {'abusive' if bad else 'good'}, so nothing tells the two apart"
+    return ""
+
+
+def _evidence_head(
+    names: tuple[str, ...],
+    why: str,
+    settings: HeadSettings,
+    prior: Prior,
+    ranks: Ranks,
+    layout: Layout,
+    known: Numbers,
+    values: Floats,
+) -> Head:
+    """What is believed before any label: evidence alone, with its prior's width."""
+    weights, spread = prior.mean.copy(), np.sqrt(prior.variance)
+    prevalence = settings.prevalence if settings.prevalence is not None else settings.assumed_prevalence
+    spread[0] = 0.0
+    spread[layout.kind == LINEAR] = spread[layout.kind == 2] = 0.0
+    psi = contributions(ranks.known, layout, weights, len(names)).sum(axis=1)
+    weights[0] = matching_shift(psi, prevalence)
+    carried = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
+    taken = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the real one"
+    return Head(
+        names=names,
+        kind="evidence",
+        note=f"{why}; {carried}{taken}",
+        prevalence=prevalence,
+        estimated=False,
+        interval=settings.interval,
+        converged=True,
+        weights=weights,
+        root=np.diag(spread),
+        codes=known,
+        values=values,
+        loo_log_odds=psi[known] + weights[0],
+        variances=mean_variances(layout, prior),
+        ranks=ranks,
+        layout=layout,
+    )

@@ -1,0 +1,164 @@
+"""Association with the known: labels flow along lockstep (model.md, section 6.6).
+
+q <- (1 - restart) W q + restart z, from the known labels z, where W averages over those an actor acts in lockstep
+with; what has flowed in is q - restart z. Nobody's own label is in its own association: the labelled are dealt into
+folds, and each takes its association from a flow without the labels of its fold. Folds depend on who is labelled,
+never on how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ringleader.errors import SettingsError
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    from ringleader.lockstep import Lockstep
+
+Floats = npt.NDArray[np.float64]
+
+PRIOR = 2.0
+"""LLR's worth of not knowing in every average: who has few ties is not sure to be like them."""
+
+ALONG_PAIRS = 0.8
+"""Share of its pairs in an actor's average, where labels flow from entities; the rest is the entities it reviews."""
+
+
+class Associations(NamedTuple):
+    """Association of the labelled mode's entities, and of the actors, with the known entities."""
+
+    entities: Floats  # (n_k,)
+    actors: Floats  # (n_actors,)
+
+
+def associate(
+    lockstep: Lockstep,
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    restart: float = 0.15,
+    iterations: int = 10,
+) -> Floats:
+    """How far each actor acts with the known bad (positive) or good (negative), (n_actors,); 0 where nothing is known.
+
+    Parameters
+    ----------
+    codes, values : labelled actors, each once, and their labels: +1 and -1, or any numbers.
+    folds : the labelled are held out in so many parts; at most as many as there are labels.
+    """
+    n = lockstep.graph.shape[0]
+    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
+    pairs = _capped(lockstep)
+    single, back = lockstep.single, sparse.csr_array(lockstep.single.T)
+    own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
+    met = single @ np.asarray(back.sum(axis=1)).reshape(-1) - own if single.nnz else np.zeros(n)
+    ties = np.asarray(pairs.sum(axis=1)).reshape(-1) + met + PRIOR
+
+    def average(q: Floats) -> Floats:
+        flow: Floats = pairs @ q
+        if single.nnz:
+            flow = flow + single @ (back @ q) - own[:, None] * q
+        return flow / ties[:, None]
+
+    return _read(_flow(average, labels, restart, iterations), fold)
+
+
+def associate_through(
+    lockstep: Lockstep,
+    tensor: SparseTensor,
+    mode: int | str,
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    restart: float = 0.15,
+    iterations: int = 10,
+) -> Associations:
+    """The same from labels on another mode, such as sellers: joined by actors who act in lockstep on them.
+
+    An entity is tied to an actor by the log(1 + score) of the actor's reviews of it. Labels flow from entities
+    to these actors, among the actors along their pairs, and back to entities.
+    """
+    k = tensor.mode_index(mode)
+    if k == lockstep.actor:
+        raise SettingsError(f"{tensor.modes[k]!r} is the mode that acts; use associate for its labels")
+    if len(lockstep.review_scores) != tensor.n_cells:
+        raise SettingsError(
+            f"lockstep has {len(lockstep.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
+        )
+    n, n_actors = tensor.shape[k], tensor.shape[lockstep.actor]
+    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
+    where = (tensor.coordinates[:, k], tensor.coordinates[:, lockstep.actor])
+    ties = sparse.csr_array(sparse.coo_array((np.log1p(lockstep.review_scores), where), shape=(n, n_actors)))
+    ties.eliminate_zeros()
+    back, pairs = sparse.csr_array(ties.T), _capped(lockstep)
+    of_entities = np.asarray(ties.sum(axis=1)).reshape(-1, 1) + PRIOR
+    of_actors = np.asarray(back.sum(axis=1)).reshape(-1, 1) + PRIOR
+    of_pairs = np.asarray(pairs.sum(axis=1)).reshape(-1, 1) + PRIOR
+
+    def average(q: Floats) -> Floats:
+        entities, actors = q[:n], q[n:]
+        seen = (1 - ALONG_PAIRS) * (back @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
+        return np.concatenate([(ties @ actors) / of_entities, seen])
+
+    known = np.concatenate([labels, np.zeros((n_actors, labels.shape[1]))])
+    flow = _flow(average, known, restart, iterations)
+    return Associations(_read(flow[:n], fold), _read(flow[n:], np.full(n_actors, -1)))
+
+
+def _labels(
+    codes: npt.ArrayLike, values: npt.ArrayLike, n: int, folds: int, seed: int, restart: float, iterations: int
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """z with the labels of each fold left out in turn, (n, folds), and the fold of each entity or -1."""
+    who, given = np.asarray(codes, np.int64).reshape(-1), np.asarray(values, np.float64).reshape(-1)
+    if len(who) != len(given):
+        raise SettingsError(f"{len(who)} labelled entities, but {len(given)} labels")
+    if len(np.unique(who)) != len(who):
+        raise SettingsError("an entity is labelled twice; keep one label each")
+    if len(who) and not (who.min() >= 0 and who.max() < n):
+        raise SettingsError(f"labels name entities from {who.min()} to {who.max()}, but there are {n}")
+    if not np.isfinite(given).all():
+        raise SettingsError("labels must be finite numbers")
+    if folds < 2 or iterations < 1 or not 0 < restart < 1:
+        raise SettingsError(
+            f"folds is {folds}, iterations {iterations} and restart {restart}; "
+            "they must be at least 2, at least 1, and between 0 and 1"
+        )
+    folds = max(min(folds, len(who)), 1)
+    order = np.argsort(who)
+    fold = np.full(n, -1, np.int64)
+    fold[who[order]] = np.random.default_rng([seed, 0xF01D]).permutation(len(who)) % folds
+    labels = np.zeros((n, folds))
+    labels[who] = given[:, None]
+    labels[who, fold[who]] = 0.0
+    return labels, fold
+
+
+def _flow(average: Callable[[Floats], Floats], labels: Floats, restart: float, iterations: int) -> Floats:
+    q = labels
+    for _ in range(iterations):
+        q = (1 - restart) * average(q) + restart * labels
+    return q - restart * labels
+
+
+def _read(flow: Floats, fold: npt.NDArray[np.int64]) -> Floats:
+    """The labelled from the flow without their fold, everyone else from the mean of all: the same number of labels."""
+    found: Floats = flow.mean(axis=1)
+    labelled = np.flatnonzero(fold >= 0)
+    found[labelled] = flow[labelled, fold[labelled]]
+    return found
+
+
+def _capped(lockstep: Lockstep) -> sparse.csr_array:
+    pairs = sparse.csr_array(lockstep.graph, copy=True)
+    pairs.data = np.minimum(pairs.data, lockstep.settings.cap)
+    return pairs

@@ -1,0 +1,151 @@
+"""The compiled pair kernels against plain NumPy, on random groups."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringleader.kernels import pairs, pairs_reference
+from ringleader.kernels.pairs import Exposure, Graph, Groups, Rule
+from ringleader.lockstep import LockstepSettings
+from ringleader.lockstep_groups import Meetings, Places, expose, meet
+
+
+@st.composite
+def reviews(draw: st.DrawFn) -> tuple[np.ndarray, int, Places]:
+    """Who was where and when: (who, number of actors, places)."""
+    n, items, windows = draw(st.integers(1, 12)), draw(st.integers(1, 8)), draw(st.integers(1, 3))
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, n - 1), st.integers(0, items - 1), st.integers(0, windows - 1)),
+            min_size=1,
+            max_size=80,
+        )
+    )
+    who, item, window = (np.array(column, np.int32) for column in zip(*rows, strict=True))
+    return who, n, Places(item, window, windows)
+
+
+def cut(market: tuple[np.ndarray, int, Places], popularity: float = 1.0, max_group: int = 200) -> Meetings:
+    return meet(*market, LockstepSettings(popularity=popularity, max_group=max_group))
+
+
+def count(kernels: object, meetings: Meetings, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the memberships and the dense LLR matrix."""
+    groups: Groups = meetings.groups
+    exposure: Exposure = expose(meetings)
+    n = len(groups.actor_offsets) - 1
+    scores, lengths = np.full(len(groups.members), np.nan), np.full(n, -1, np.int64)
+    columns, values = kernels.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))  # type: ignore[attr-defined]
+    dense = np.zeros((n, n))
+    dense[np.repeat(np.arange(n), lengths), columns] = values
+    return scores, dense
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    reviews(),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.integers(2, 3),
+    st.sampled_from([1e-4, 0.3]),
+    st.sampled_from([0.0, 1.5]),
+)
+def test_counting_agrees_with_the_oracle(
+    market: tuple[np.ndarray, int, Places], popularity: float, min_shared: int, floor: float, doubt: float
+) -> None:
+    meetings = cut(market, popularity)
+    scores, dense = count(pairs, meetings, Rule(min_shared, floor, doubt))
+    expected_scores, expected = count(pairs_reference, meetings, Rule(min_shared, floor, doubt))
+    np.testing.assert_allclose(dense, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(dense, dense.T, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(reviews(), st.integers(2, 6))
+def test_groups_are_the_distinct_actors_of_each_place(market: tuple[np.ndarray, int, Places], max_group: int) -> None:
+    who, n, places = market
+    meetings = cut(market, max_group=max_group)
+    dense = np.zeros((n, int(places.items.max()) + 1, places.n_windows))
+    dense[who, places.items, places.windows] = 1.0
+    size = dense.sum(axis=0)
+    chosen = (size >= 2) & (size <= max_group)
+    member = pairs_reference.memberships(meetings.groups)
+    np.testing.assert_array_equal(member, dense[:, chosen])
+    assert meetings.skipped_groups == (size > max_group).sum()
+    assert meetings.skipped_memberships == size[size > max_group].sum()
+    cells = np.flatnonzero(chosen[places.items, places.windows])
+    np.testing.assert_array_equal(meetings.cells, cells)
+    owner = np.repeat(np.arange(n), np.diff(meetings.groups.actor_offsets))
+    np.testing.assert_array_equal(owner[meetings.spots], who[cells])
+    np.testing.assert_array_equal(owner[meetings.groups.spots], meetings.groups.members)
+
+
+@settings(max_examples=60, deadline=None)
+@given(reviews())
+def test_shared_groups_are_the_product_of_memberships(market: tuple[np.ndarray, int, Places]) -> None:
+    """G G' counts meetings: with log rates 0 and mu at a floor f the LLR is c log(c / f) - (c - f)."""
+    meetings = cut(market, popularity=0.0)
+    groups = meetings.groups
+    member = pairs_reference.memberships(groups)
+    shared = member @ member.T
+    n, floor = len(shared), 0.01
+    nowhere = Exposure(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 1)
+    scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
+    columns, values = pairs.lockstep_of_actors(groups, nowhere, Rule(2, floor, 0.0), scores, lengths, (0, n))
+    expected = np.where(shared >= 2, shared * np.log(np.maximum(shared, 1) / floor) - (shared - floor), 0.0)
+    np.fill_diagonal(expected, 0.0)
+    dense = np.zeros((n, n))
+    dense[np.repeat(np.arange(n), lengths), columns] = values
+    np.testing.assert_allclose(dense, expected, atol=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(reviews(), st.integers(0, 2**32 - 1), st.floats(0.0, 1.0))
+def test_third_parties_agree_with_the_oracle(market: tuple[np.ndarray, int, Places], seed: int, density: float) -> None:
+    groups = cut(market).groups
+    n = len(groups.actor_offsets) - 1
+    rng = np.random.default_rng(seed)
+    ties = np.triu(rng.uniform(0.1, 20.0, (n, n)) * (rng.random((n, n)) < density), 1)
+    ties += ties.T
+    row, column = np.nonzero(ties)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64)
+    graph = Graph(offsets, column.astype(np.int32), ties[row, column])
+    found, expected = np.zeros(len(groups.members)), np.zeros(len(groups.members))
+    span = (0, len(groups.offsets) - 1)
+    pairs.support_of_groups(groups, graph, found, span)
+    pairs_reference.support_of_groups(groups, graph, expected, span)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@given(st.lists(st.integers(0, 9), max_size=50))
+def test_stable_order_is_a_stable_sort(codes: list[int]) -> None:
+    array = np.array(codes, np.int32)
+    np.testing.assert_array_equal(pairs.stable_order(array, 10), np.argsort(array, kind="stable"))
+
+
+@pytest.mark.parametrize("cuts", [[0, 12], [0, 1, 2, 7, 12]])
+def test_pieces_of_the_work_add_up(cuts: list[int]) -> None:
+    rng = np.random.default_rng(3)
+    market = (
+        rng.integers(0, 12, 200).astype(np.int32),
+        12,
+        Places(*(rng.integers(0, 3, (2, 200)).astype(np.int32)), 3),
+    )
+    meetings = cut(market)
+    whole_scores, whole = count(pairs, meetings, Rule(2, 1e-4, 0.5))
+    scores, lengths = np.zeros(len(whole_scores)), np.zeros(12, np.int64)
+    parts = [
+        pairs.lockstep_of_actors(meetings.groups, expose(meetings), Rule(2, 1e-4, 0.5), scores, lengths, (a, b))
+        for a, b in itertools.pairwise(cuts)
+    ]
+    dense = np.zeros((12, 12))
+    dense[np.repeat(np.arange(12), lengths), np.concatenate([p[0] for p in parts])] = np.concatenate(
+        [p[1] for p in parts]
+    )
+    np.testing.assert_array_equal(scores, whole_scores)
+    np.testing.assert_array_equal(dense, whole)

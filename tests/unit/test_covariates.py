@@ -1,0 +1,457 @@
+"""Behaviour covariates against plain Python, entity by entity."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringleader.covariates import Covariates, behaviour, rating_sides, read_market
+from ringleader.covariates_time import say_length, windows_for
+from ringleader.errors import SettingsError
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+WEEK = 7 * 86_400
+SIZES = {"reviewer": 6, "product": 4, "seller": 3, "rating": 5, "week": 9}
+
+
+def make_tensor(
+    codes: np.ndarray,
+    counts: np.ndarray,
+    modes: tuple[str, ...] = tuple(SIZES),
+    *,
+    bin_seconds: int = WEEK,
+    ratings: tuple[float, ...] = (1, 2, 3, 4, 5),
+    sizes: dict[str, int] | None = None,
+) -> SparseTensor:
+    """A tensor of some of the five modes; ``codes`` has one column for each of ``modes``."""
+    sizes = SIZES | (sizes or {})
+    distinct, where = np.unique(codes, axis=0, return_inverse=True)
+    total = np.bincount(where.reshape(-1), weights=counts, minlength=len(distinct)).astype(np.int64)
+    vocabularies = []
+    for mode in modes:
+        if mode == "rating":
+            vocabularies.append(Vocabulary(mode, "number", pa.array(ratings, pa.float64())))
+        elif mode == "week":
+            # Codes of weeks are in no order, as in a tensor that grew.
+            starts = (np.arange(sizes[mode]) * 5 % sizes[mode]) * bin_seconds
+            vocabularies.append(Vocabulary(mode, "time", pa.array(starts, pa.int64()), bin_seconds))
+        else:
+            vocabularies.append(Vocabulary.of_ids(mode, [f"{mode}{i}" for i in range(sizes[mode])]))
+    return SparseTensor(distinct.astype(np.int32), total, tuple(vocabularies))
+
+
+def random_tensor(
+    seed: int, modes: tuple[str, ...] = tuple(SIZES), n: int = 60, sizes: dict[str, int] | None = None
+) -> SparseTensor:
+    rng = np.random.default_rng(seed)
+    wide = SIZES | (sizes or {})
+    codes = np.stack([rng.integers(0, wide[m], n) for m in modes], axis=1)
+    return make_tensor(codes, rng.integers(1, 4, n), modes, sizes=sizes)
+
+
+def rows_of(tensor: SparseTensor) -> list[dict[str, float]]:
+    """One dict per review, cells repeated by their count; times as bins from the first in use."""
+    rows = []
+    for cell, count in zip(tensor.coordinates, tensor.counts, strict=True):
+        row: dict[str, float] = {}
+        for code, v in zip(cell, tensor.vocabularies, strict=True):
+            value = v.values[int(code)].as_py()
+            row[v.mode] = int(code) if v.kind in ("id", "category") else value
+            if v.kind == "time":
+                row[v.mode] = value // (v.bin_seconds or 1)
+        rows += [row] * int(count)
+    if rows and "week" in rows[0]:
+        first = min(r["week"] for r in rows)
+        rows = [r | {"week": r["week"] - first} for r in rows]
+    return rows
+
+
+def mean(values: list[float], neutral: float = 0.0) -> float:
+    return sum(values) / len(values) if values else neutral
+
+
+def naive_burst(mine: list[dict], rows: list[dict], length: int, kind: set[float] | None, market: list[dict]) -> float:
+    """Largest z over windows that begin or end in a week of ``rows``'s entity."""
+    share = mean([float(kind is None or r["rating"] in kind) for r in market])
+    best = 0.0
+    for week in {r["week"] for r in mine}:
+        for first in (week, week - length + 1):
+            inside = [r for r in mine if first <= r["week"] < first + length]
+            seen = sum(kind is None or r["rating"] in kind for r in inside)
+            calendar = sum(first <= r["week"] < first + length for r in market) / len(market)
+            expected = (len(mine) - 1) * calendar * share
+            best = max(best, (max(seen - 1, 0) - expected) / math.sqrt(expected + 1))
+    return best
+
+
+def naive_excess(row: dict, mode: str, rows: list[dict], half: int) -> float:
+    """Crowd around one review: others of the same entity and side against the calendar of that pair's life."""
+
+    def side(r: dict) -> int:
+        return 0 if "rating" not in r else (r["rating"] >= 4) - (r["rating"] <= 2)
+
+    alike = [r for r in rows if r[mode] == row[mode] and side(r) == side(row)]
+    born, died = min(r["week"] for r in alike), max(r["week"] for r in alike)
+    low, high = row["week"] - half, row["week"] + half
+    others = sum(low <= r["week"] <= high for r in alike) - 1
+    around = sum(max(low, born) <= r["week"] <= min(high, died) for r in rows)
+    expected = (len(alike) - 1) * around / sum(born <= r["week"] <= died for r in rows)
+    return (others - expected) / math.sqrt(expected + 1)
+
+
+def naive(tensor: SparseTensor, mode: str) -> dict[str, list[float]]:
+    """Every covariate of every entity, slowly."""
+    rows = rows_of(tensor)
+    ids = [v.mode for v in tensor.vocabularies if v.kind == "id"]
+    has_rating, has_time = "rating" in tensor.modes, "week" in tensor.modes
+    excess = {
+        (m, i): naive_excess(r, m, rows, 1) for m in ids for i, r in enumerate(rows) if has_time and mode != "week"
+    }
+    out: dict[str, list[float]] = defaultdict(list)
+    for entity in range(tensor.shape[tensor.mode_index(mode)]):
+        numbers = [i for i, r in enumerate(rows) if r[mode] == entity]
+        mine = [rows[i] for i in numbers]
+        n = len(mine)
+        out["reviews"].append(math.log1p(n))
+        if has_time:
+            weeks = sorted({r["week"] for r in mine})
+            kinds = {"burst": None} | ({"boost_burst": {4, 5}, "attack_burst": {1, 2}} if has_rating else {})
+            for kind, wanted in kinds.items():
+                for name, length in (("short", 1), ("medium", 3), ("long", 6)):
+                    out[f"{kind}_{name}"].append(naive_burst(mine, rows, length, wanted, rows))
+            gaps = [b - a for a, b in itertools.pairwise(weeks)]
+            span = weeks[-1] - weeks[0] if weeks else 0
+            per_week = [sum(r["week"] == w for r in mine) for w in weeks]
+            out["active_bins"].append(math.log1p(len(weeks)))
+            out["span"].append(math.log1p(span))
+            out["longest_gap"].append(math.log1p(max(gaps, default=0)))
+            out["gap_share"].append(max(gaps, default=0) / span if span else 0.0)
+            out["same_time"].append(sum(s * (s - 1) for s in per_week) / (n * (n - 1)) if n > 1 else 0.0)
+            if weeks:
+                live = [r["week"] for r in rows if weeks[0] <= r["week"] <= weeks[-1]]
+                chi2 = 0.0
+                for w in set(live):
+                    expected = n * live.count(w) / len(live)
+                    chi2 += (sum(r["week"] == w for r in mine) - expected) ** 2 / expected
+                out["unsteadiness"].append(math.log((chi2 + 1) / len(set(live))))
+            else:
+                out["unsteadiness"].append(0.0)
+        if has_rating:
+            given = [r["rating"] for r in mine]
+            market = [r["rating"] for r in rows]
+            tops = {"rating_top": {max(market)}, "rating_bottom": {min(market)}, "rating_good": {4, 5}}
+            tops |= {"rating_bad": {1, 2}, "rating_extreme": {max(market), min(market)}}
+            out["rating_mean"].append(mean(given, mean(market)))
+            out["rating_spread"].append(statistics.pstdev(given) if given else 0.0)
+            for name, wanted in tops.items():
+                out[name].append(mean([r in wanted for r in given], mean([r in wanted for r in market])))
+        for j in ids:
+            if j != mode:
+                naive_counterpart(out, rows, numbers, mode, j, excess, [m for m in ids if m != j])
+    return out
+
+
+def naive_counterpart(
+    out: dict[str, list[float]],
+    rows: list[dict],
+    numbers: list[int],
+    mode: str,
+    j: str,
+    excess: dict[tuple[str, int], float],
+    others: list[str],
+) -> None:
+    mine = [rows[i] for i in numbers]
+    n = len(mine)
+    partners = sorted({r[j] for r in mine})
+    seen = [sum(r[j] == p for r in mine) for p in partners]
+    shares = [s / n for s in seen]
+    out[f"{j}_number"].append(math.log1p(len(partners)))
+    out[f"{j}_top_share"].append(max(shares, default=0.0))
+    out[f"{j}_same"].append(sum(s * (s - 1) for s in seen) / (n * (n - 1)) if n > 1 else 0.0)
+    even = -sum(s * math.log(s) for s in shares) / math.log(len(partners)) if len(partners) > 1 else 1.0
+    out[f"{j}_evenness"].append(even)
+    out[f"{j}_repeats"].append(1 - len(partners) / n if n else 0.0)
+    if not mine:
+        return  # neutral values of the empty are tested by themselves
+    away = {p: [r for r in rows if r[j] == p and r[mode] != mine[0][mode]] for p in partners}
+    out[f"{j}_activity"].append(mean([math.log1p(len(away[r[j]])) for r in mine]))
+    out[f"{j}_activity_median"].append(statistics.median(math.log1p(len(away[p])) for p in partners))
+    out[f"{j}_few"].append(mean([float(sum(r[j] == p for r in rows) <= 2) for p in partners]))
+    if "rating" in mine[0]:
+        level = mean([r["rating"] for r in rows])
+        opinion = {p: (sum(r["rating"] for r in away[p]) + level) / (len(away[p]) + 1) for p in partners}
+        out[f"{j}_deviation"].append(mean([r["rating"] - opinion[r[j]] for r in mine]))
+        out[f"{j}_disagreement"].append(mean([abs(r["rating"] - opinion[r[j]]) for r in mine]))
+    if "week" not in mine[0]:
+        return
+    ages = [r["week"] - min(o["week"] for o in rows if o[j] == r[j]) for r in mine]
+    out[f"{j}_age"].append(mean([math.log1p(a) for a in ages]))
+    out[f"{j}_newborn"].append(mean([float(a == 0) for a in ages]))
+    kinds = {"boost_burst": {4, 5}, "attack_burst": {1, 2}} if "rating" in mine[0] else {"burst": None}
+    for kind, wanted in kinds.items():
+        bursts = [naive_burst([r for r in mine if r[j] == p], rows, 3, wanted, rows) for p in partners]
+        out[f"{j}_{kind}"].append(max(bursts))
+    habit = [mean([excess[m, i] for m in others]) for i in range(len(rows))]
+    usual = mean(habit)
+    lean = {}
+    for p in partners:
+        there = [habit[i] for i, r in enumerate(rows) if r[j] == p and r[mode] != mine[0][mode]]
+        lean[p] = (sum(there) + usual) / (len(there) + 1)
+    out[f"{j}_crowd"].append(mean([excess[j, i] for i in numbers]))
+    out[f"{j}_crowded"].append(mean([float(excess[j, i] > 2) for i in numbers]))
+    out[f"{j}_crowd_elsewhere"].append(mean([lean[rows[i][j]] for i in numbers]))
+    out[f"{j}_crowd_again"].append(mean([max(habit[i], 0) * max(lean[rows[i][j]], 0) for i in numbers]))
+
+
+MODE_SETS = [
+    tuple(SIZES),
+    ("reviewer", "product", "rating", "week"),
+    ("reviewer", "product", "seller", "week"),
+    ("reviewer", "product", "seller", "rating"),
+    ("reviewer", "product", "rating"),
+    ("reviewer", "product", "week"),
+    ("reviewer", "product"),
+    ("week", "product", "rating", "reviewer"),
+]
+
+
+@pytest.mark.parametrize("modes", MODE_SETS, ids="-".join)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_covariate_is_what_plain_python_makes_of_it(modes: tuple[str, ...], seed: int) -> None:
+    tensor = random_tensor(seed, modes, n=[12, 50, 90][seed])
+    for mode in ("reviewer", "product", "seller"):
+        if mode not in modes:
+            continue
+        found, slow = behaviour(tensor, mode), naive(tensor, mode)
+        present = tensor.degrees(mode) > 0
+        checked = set(found.names) - {"burst_share", "burst_lift"}  # these have tests of their own
+        assert checked == set(slow)
+        for name in checked:
+            values = found.values[:, found.names.index(name)]
+            expected = np.array(slow[name])
+            expected = expected[present] if len(expected) == len(present) else expected
+            np.testing.assert_allclose(values[present], expected, atol=1e-9, err_msg=f"{mode} {name}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(MODE_SETS), st.integers(1, 40))
+def test_every_value_is_finite_and_named(seed: int, modes: tuple[str, ...], n: int) -> None:
+    tensor = random_tensor(seed, modes, n)
+    market = read_market(tensor)
+    for k, mode in enumerate(modes):
+        found = behaviour(tensor, k, market=market)
+        assert found.mode == mode
+        assert found.values.shape == (tensor.shape[k], len(found.names))
+        assert found.values.dtype == np.float64
+        assert np.isfinite(found.values).all()
+        assert len(set(found.names)) == len(found.names)
+        assert set(found.descriptions) == set(found.groups) == set(found.names)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(MODE_SETS))
+def test_permuting_ids_permutes_covariates(seed: int, modes: tuple[str, ...]) -> None:
+    tensor = random_tensor(seed, modes)
+    rng = np.random.default_rng(seed)
+    orders = [
+        rng.permutation(n) if v.kind == "id" else np.arange(n)
+        for n, v in zip(tensor.shape, tensor.vocabularies, strict=True)
+    ]
+    moved = np.stack([order[tensor.coordinates[:, k]] for k, order in enumerate(orders)], axis=1)
+    other = make_tensor(moved, tensor.counts, modes)
+    for k in range(len(modes)):
+        before, after = behaviour(tensor, k), behaviour(other, k)
+        np.testing.assert_allclose(after.values[orders[k]], before.values, atol=1e-9)
+
+
+def test_the_same_tensor_gives_the_same_bits() -> None:
+    tensor = random_tensor(5)
+    assert (behaviour(tensor, "seller").values == behaviour(tensor, "seller", market=read_market(tensor)).values).all()
+
+
+@pytest.mark.parametrize("modes", [tuple(SIZES), ("reviewer", "product", "seller")])
+def test_a_count_says_the_same_as_a_repeated_row(modes: tuple[str, ...]) -> None:
+    tensor = random_tensor(3, modes, n=30)
+    repeated = np.repeat(tensor.coordinates, tensor.counts, axis=0)
+    again = make_tensor(repeated, np.ones(len(repeated)), modes)
+    np.testing.assert_array_equal(behaviour(again, "product").values, behaviour(tensor, "product").values)
+
+
+def column(covariates: Covariates, name: str) -> np.ndarray:
+    return covariates.values[:, covariates.names.index(name)]
+
+
+def test_who_has_no_reviews_gets_the_markets_mean_or_nothing() -> None:
+    tensor = random_tensor(0, n=40, sizes={"seller": 3})
+    wide = make_tensor(tensor.coordinates, tensor.counts, sizes={"seller": 4})
+    found = behaviour(wide, "seller")
+    rows = rows_of(wide)
+    assert column(found, "reviews")[3] == 0
+    assert column(found, "rating_mean")[3] == pytest.approx(mean([r["rating"] for r in rows]))
+    assert column(found, "reviewer_evenness")[3] == 1
+    for name in found.names:
+        if found.groups[name] in ("burst", "volume", "rhythm") or name.endswith(("_same", "_repeats", "top_share")):
+            assert column(found, name)[3] == 0, name
+
+
+def test_one_review_is_no_burst_no_crowd_and_no_concentration() -> None:
+    codes = np.array([[0, 0, 0, 4, 2], [1, 1, 1, 0, 3], [1, 1, 1, 4, 7], [2, 1, 1, 4, 7]])
+    found = behaviour(make_tensor(codes, np.ones(4)), "seller")
+    for name in found.names:
+        if found.groups[name] in ("burst", "rhythm") and name != "active_bins":
+            assert column(found, name)[0] == 0, name
+    assert column(found, "reviewer_same")[0] == 0
+    assert column(found, "product_crowd")[0] == 0
+
+
+def test_a_tensor_with_a_single_entity_works() -> None:
+    codes = np.zeros((3, 5), int)
+    codes[:, 4] = [0, 1, 2]
+    sizes = {"reviewer": 1, "product": 1, "seller": 1}
+    found = behaviour(make_tensor(codes, np.ones(3), sizes=sizes), "seller")
+    assert np.isfinite(found.values).all()
+    assert column(found, "burst_medium")[0] == 0  # the market's calendar is its own
+
+
+def test_a_tensor_without_cells_works() -> None:
+    tensor = make_tensor(np.zeros((0, 5), int), np.zeros(0))
+    for mode in tensor.modes:
+        assert np.isfinite(behaviour(tensor, mode).values).all()
+
+
+def holiday_market(seed: int, burst_of: int | None) -> SparseTensor:
+    """Twenty sellers whose reviews follow a calendar with a tenfold peak in one week; one may have its own burst."""
+    rng = np.random.default_rng(seed)
+    weeks, sellers, n = 50, 20, 8_000
+    calendar = np.ones(weeks)
+    calendar[30] = 10.0
+    when = rng.choice(weeks, n, p=calendar / calendar.sum())
+    seller = rng.integers(0, sellers, n)
+    if burst_of is not None:
+        mine = np.flatnonzero(seller == burst_of)[:80]
+        when[mine] = rng.integers(10, 13, len(mine))
+    codes = np.stack([rng.integers(0, 400, n), seller, np.full(n, 4), when * 11 % weeks], axis=1)
+    return SparseTensor(
+        np.unique(codes, axis=0).astype(np.int32),
+        np.ones(len(np.unique(codes, axis=0)), np.int64),
+        (
+            Vocabulary.of_ids("reviewer", [str(i) for i in range(400)]),
+            Vocabulary.of_ids("seller", [str(i) for i in range(sellers)]),
+            Vocabulary("rating", "number", pa.array([1.0, 2, 3, 4, 5])),
+            Vocabulary("week", "time", pa.array([w * WEEK for w in np.argsort(np.arange(weeks) * 11 % weeks)]), WEEK),
+        ),
+    )
+
+
+def test_a_holiday_of_the_whole_market_is_no_burst() -> None:
+    calm = behaviour(holiday_market(0, None), "seller")
+    assert column(calm, "burst_short").max() < 5  # the peak alone would be 68 where 8 are usual: z above 20
+    loud = behaviour(holiday_market(0, 7), "seller")
+    z = column(loud, "burst_medium")
+    assert z.argmax() == 7
+    assert z[7] > 10
+    burst = loud.bursts["burst_medium"]
+    assert 8 <= burst.start[7] <= 12
+    assert burst.seen[7] >= 80
+    assert burst.expected[7] < 40
+
+
+def test_a_burst_is_told_in_words() -> None:
+    tensor = holiday_market(0, 7)
+    text = behaviour(tensor, "seller").sentence("boost_burst_medium", 7)
+    assert text.startswith("Its good reviews came in a burst: ")
+    assert "in the 3 weeks from 1970-" in text
+    assert "were expected" in text
+    assert "Mean of its ratings: 5" in behaviour(tensor, "seller").sentence("rating_mean", 7)
+    with pytest.raises(SettingsError, match="there is no covariate 'nothing'"):
+        behaviour(tensor, "seller").sentence("nothing", 7)
+
+
+def test_the_share_and_the_lift_of_a_burst() -> None:
+    # Seller 0: four fives in week 5, and ones in weeks 0 and 8. Seller 1 keeps the calendar busy.
+    mine = [[r, 0, 0, 4, 1] for r in range(4)] + [[4, 0, 0, 0, 0], [5, 0, 0, 0, 7]]
+    rest = [[r, 1, 1, 2, w] for r in range(6) for w in range(9)]
+    tensor = make_tensor(np.array(mine + rest), np.ones(6 + 54))
+    found = behaviour(tensor, "seller")
+    assert column(found, "burst_share")[0] == pytest.approx(4 / 6)
+    own = (4 * 5 + 2 * 1) / 6
+    gain = 4 * (5 - own)
+    assert column(found, "burst_lift")[0] == pytest.approx(gain / (4 + 1) + gain / (2 + 1))
+    assert column(found, "burst_lift")[1] == pytest.approx(0.0)
+
+
+def test_the_table_is_indexed_by_id() -> None:
+    tensor = random_tensor(1)
+    table = behaviour(tensor, "seller").frame(tensor)
+    assert list(table.index) == ["seller0", "seller1", "seller2"]
+    assert table.index.name == "seller"
+    with pytest.raises(SettingsError, match="pass the tensor they were computed from"):
+        behaviour(tensor, "seller").frame(random_tensor(1, sizes={"seller": 5}))
+
+
+def test_a_missing_mode_drops_its_covariates_and_no_others() -> None:
+    tensor = random_tensor(2)
+    full = behaviour(tensor, "reviewer")
+    keep = [0, 1, 2, 4]
+    no_rating = behaviour(make_tensor(tensor.coordinates[:, keep], tensor.counts, MODE_SETS[2]), "reviewer")
+    assert {full.groups[n] for n in set(full.names) - set(no_rating.names)} == {"rating", "deviation", "burst"}
+    no_time = behaviour(make_tensor(tensor.coordinates[:, :4], tensor.counts, MODE_SETS[3]), "reviewer")
+    gone = set(full.names) - set(no_time.names)
+    assert {full.groups[n] for n in gone - {"burst_lift"}} == {"burst", "rhythm", "age", "crowd"}
+    shared = list(no_time.names)
+    np.testing.assert_allclose(no_time.values, np.stack([column(full, n) for n in shared], axis=1))
+
+
+def test_categories_are_counterparts_where_there_is_no_second_id() -> None:
+    tensor = SparseTensor(
+        np.array([[0, 0], [0, 1], [1, 1]], np.int32),
+        np.array([1, 2, 1]),
+        (
+            Vocabulary.of_ids("user", ["a", "b"]),
+            Vocabulary("country", "category", pa.array(["x", "y"], pa.large_string())),
+        ),
+    )
+    assert "country_top_share" in behaviour(tensor, "user").names
+
+
+def test_windows_follow_the_bins() -> None:
+    assert windows_for(WEEK) == (1, 3, 6)
+    assert windows_for(86_400) == (7, 21, 42)
+    assert windows_for(30 * 86_400) == (1, 2, 3)
+    assert windows_for(60) == (1, 10, 60)
+    assert say_length(3, WEEK) == "3 weeks"
+    assert say_length(1, WEEK) == "1 week"
+    assert say_length(10, 60) == "10 minutes"
+    assert say_length(90, 1) == "90 seconds"
+
+
+def test_minutes_and_weeks_tell_the_same_story_in_their_own_units() -> None:
+    tensor = random_tensor(4)
+    minutes = make_tensor(tensor.coordinates, tensor.counts, bin_seconds=60)
+    weekly, minutely = behaviour(tensor, "seller"), behaviour(minutes, "seller")
+    assert weekly.names == minutely.names
+    np.testing.assert_allclose(column(weekly, "burst_short"), column(minutely, "burst_short"))
+
+
+def test_a_calendar_too_long_for_a_table_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensor = random_tensor(6)
+    table = behaviour(tensor, "reviewer").values
+    monkeypatch.setattr("ringleader.covariates_time.LONGEST_TABLE", 0)
+    np.testing.assert_array_equal(behaviour(tensor, "reviewer").values, table)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [([1, 2, 3, 4, 5], 2, 4), ([3, 4], 2, 4), ([-10, -1, 2, 10], -1, 2), ([0, 100], 25, 75), ([7, 7], -np.inf, 7)],
+)
+def test_sides_of_a_rating_scale(values: list[float], low: float, high: float) -> None:
+    assert rating_sides(np.array(values, float)) == (low, high)

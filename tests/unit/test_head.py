@@ -1,0 +1,326 @@
+"""The head: its fit is the mode, its formulas are exact, and no input breaks it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as budget
+from hypothesis import strategies as st
+from ringleader.errors import LabelError, SettingsError
+from ringleader.head import Head, HeadSettings, estimate_prevalence, fit_head, matching_shift
+from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
+from ringleader.head_posterior import Prior, fit_logistic, gradient, left_out, log_posterior
+from ringleader.head_real import RealHead, fit_real_head
+from ringleader.kernels.reference import logistic
+from scipy.interpolate import BSpline
+from scipy.optimize import minimize
+from scipy.stats import rankdata
+
+N, F, M = 400, 4, 60
+NAMES = [f"x{j}" for j in range(F)]
+
+
+def population(seed: int = 0, n: int = N, f: int = F) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, evidence and truth (+1 / -1) of a small population."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, f))
+    psi = 1.5 * x[:, 0] + x[:, 1] ** 2 - 2
+    z = np.where(rng.random(n) < logistic(psi), 1.0, -1.0)
+    return x, x[:, 0] + rng.normal(size=n), z
+
+
+def fitted(**settings: object) -> tuple[Head, np.ndarray, np.ndarray, np.ndarray]:
+    x, evidence, z = population()
+    head = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence, settings=HeadSettings(**settings))
+    return head, x, evidence, z
+
+
+def problem(seed: int = 0, m: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray, Prior]:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(m, p))
+    return rows, (rng.random(m) < 0.4).astype(float), Prior(rng.normal(size=p), rng.uniform(0.1, 3, p))
+
+
+def test_gradient_is_that_of_the_objective() -> None:
+    rows, label, prior = problem()
+    weights = np.random.default_rng(1).normal(size=7)
+    slope = gradient(rows, label, prior, weights)
+    for j in range(7):
+        step = 1e-6 * np.eye(7)[j]
+        up, down = (log_posterior(rows, label, prior, weights + s) for s in (step, -step))
+        assert slope[j] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [0.0, 30.0])
+def test_objective_never_falls_and_ends_where_a_general_optimiser_does(size: float) -> None:
+    rows, label, prior = problem()
+    trace: list[float] = []
+    start = np.full(7, size)  # far out a plain Fisher step overshoots
+    made = fit_logistic(rows, label, prior, start, 200, trace)
+    assert (np.diff(trace) >= 0).all()
+    naive = minimize(
+        lambda w: -log_posterior(rows, label, prior, w),
+        np.zeros(7),
+        jac=lambda w: -gradient(rows, label, prior, w),
+        method="BFGS",
+        options={"gtol": 1e-9},
+    )
+    np.testing.assert_allclose(made.weights, naive.x, atol=1e-5)
+
+
+def test_covariance_is_the_inverse_of_the_hessian() -> None:
+    rows, label, prior = problem()
+    made = fit_logistic(rows, label, prior, prior.mean, 100)
+    hessian = np.empty((7, 7))
+    for j in range(7):
+        step = 1e-5 * np.eye(7)[j]
+        up, down = (gradient(rows, label, prior, made.weights + s) for s in (step, -step))
+        hessian[j] = (down - up) / 2e-5
+    np.testing.assert_allclose(made.root @ made.root.T, np.linalg.inv(hessian), rtol=1e-5, atol=1e-8)
+
+
+def test_leave_one_out_is_close_to_exact_refits() -> None:
+    rows, label, prior = problem(m=60)
+    made = fit_logistic(rows, label, prior, prior.mean, 100)
+    quick = left_out(made, label)
+    others = [np.arange(60) != i for i in range(60)]
+    exact = np.array(
+        [rows[i] @ fit_logistic(rows[o], label[o], prior, prior.mean, 100).weights for i, o in enumerate(others)]
+    )
+    naive = made.fitted
+    assert np.abs(quick - exact).mean() < 0.15 * np.abs(naive - exact).mean()
+    assert np.corrcoef(quick, exact)[0, 1] > 0.99
+
+
+def test_splines_are_those_of_scipy() -> None:
+    u = np.linspace(0, 1, 101)[:-1]
+    knots = np.arange(-3, 8) / 4
+    want = BSpline.design_matrix(u, knots, 3).toarray()
+    np.testing.assert_allclose(cubic_splines(u, 5), want, atol=1e-12)
+
+
+def test_bends_hold_no_line_and_unit_variance_together() -> None:
+    u = (np.arange(4000) + 0.5) / 4000
+    bends = cubic_splines(u, 5) @ bend_map(5)
+    np.testing.assert_allclose(bends.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose((u - 0.5) @ bends / len(u), 0, atol=1e-9)
+    assert (bends**2).mean(axis=0).sum() == pytest.approx(1)
+
+
+def test_ranks_average_ties_and_map_new_values() -> None:
+    x = np.array([[3.0], [1.0], [1.0], [2.0], [9.0]])
+    ranks = rank_all(x)
+    u = (ranks.known[:, 0] + 0.5) / 65536
+    np.testing.assert_allclose(u, (rankdata(x[:, 0]) - 0.5) / 5, atol=1e-4)
+    np.testing.assert_array_equal(ranks.of(x), ranks.known)
+    assert ranks.of(np.array([[-5.0]])) == ranks.known[1]
+
+
+def test_design_columns_are_centred() -> None:
+    x, _, _ = population()
+    ranks = rank_all(x)
+    rows = lay_out(ranks, 5, None).rows(ranks.known)
+    np.testing.assert_allclose(rows[:, 1:].mean(axis=0), 0, atol=1e-10)
+
+
+def test_contributions_and_intercept_sum_to_the_log_odds() -> None:
+    head, *_ = fitted()
+    parts = head.contributions()
+    scores = head.predict()
+    assert parts.shape == (N, len(head.names))
+    np.testing.assert_allclose(parts.sum(axis=1) + head.intercept, scores.log_odds, atol=1e-9)
+    np.testing.assert_allclose(parts.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(head.contributions([7, 3]), parts[[7, 3]])
+
+
+def test_intervals_hold_the_probability_and_the_mean_is_the_prevalence() -> None:
+    head, *_ = fitted(prevalence=0.09)
+    scores = head.predict()
+    assert (scores.lower < scores.probability).all()
+    assert (scores.probability < scores.upper).all()
+    assert scores.probability.mean() == pytest.approx(0.09, abs=1e-6)
+    assert head.prevalence == 0.09
+    assert not head.estimated
+
+
+def test_a_wider_interval_holds_the_narrower() -> None:
+    narrow, wide = fitted(interval=0.5)[0].predict(), fitted(interval=0.99)[0].predict()
+    assert (wide.lower < narrow.lower).all()
+    assert (wide.upper > narrow.upper).all()
+
+
+def test_predicting_the_population_again_gives_the_same() -> None:
+    head, x, evidence, _ = fitted()
+    np.testing.assert_array_equal(head.predict(x, evidence).log_odds, head.predict().log_odds)
+    with pytest.raises(SettingsError, match="fallback"):
+        head.predict(x)
+
+
+def test_same_input_same_answer_bit_for_bit_and_label_order_is_nothing() -> None:
+    x, evidence, z = population()
+    order = np.random.default_rng(3).permutation(M)
+    one = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
+    two = fit_head(x, NAMES, order, z[order], fallback=evidence)
+    np.testing.assert_array_equal(one.weights, two.weights)
+    np.testing.assert_array_equal(one.predict().upper, two.predict().upper)
+
+
+def test_permuting_entities_and_inputs_permutes_scores() -> None:
+    x, evidence, z = population()
+    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
+    rng = np.random.default_rng(4)
+    entities, inputs = rng.permutation(N), rng.permutation(F)
+    place = np.argsort(entities)
+    other = fit_head(
+        x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], fallback=evidence[entities]
+    )
+    np.testing.assert_allclose(other.predict().log_odds, base.predict().log_odds[entities], atol=1e-6)
+    parts = base.contributions(entities)[:, [*inputs, F]]
+    np.testing.assert_allclose(other.contributions(), parts, atol=1e-6)
+
+
+def test_monotone_transformations_change_nothing() -> None:
+    x, evidence, z = population()
+    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
+    bent = fit_head(np.exp(x), NAMES, np.arange(M), z[:M], fallback=evidence**3)
+    np.testing.assert_array_equal(bent.weights, base.weights)
+
+
+def test_arrays_give_the_head_back() -> None:
+    head, x, evidence, _ = fitted()
+    arrays = head.to_arrays()
+    assert all(isinstance(a, np.ndarray) and a.dtype != object for a in arrays.values())
+    again = Head.from_arrays(arrays)
+    assert (again.names, again.kind, again.note) == (head.names, head.kind, head.note)
+    np.testing.assert_array_equal(again.predict(x, evidence).upper, head.predict(x, evidence).upper)
+
+
+@pytest.mark.parametrize(("values", "word"), [([1.0] * 5, "abusive"), ([-1.0] * 5, "good"), ([], "0 labels")])
+def test_one_class_falls_back_to_evidence_and_says_so(values: list[float], word: str) -> None:
+    x, evidence, _ = population()
+    head = fit_head(x, NAMES, np.arange(len(values)), values, fallback=evidence, settings=HeadSettings(prevalence=0.1))
+    assert head.kind == "evidence"
+    assert word in head.note
+    scores = head.predict()
+    np.testing.assert_array_equal(np.argsort(scores.log_odds, kind="stable"), np.argsort(evidence, kind="stable"))
+    assert scores.probability.mean() == pytest.approx(0.1, abs=1e-6)
+    assert (scores.lower <= scores.probability).all()
+
+
+def test_without_evidence_the_fallback_says_that_too() -> None:
+    x, _, _ = population()
+    head = fit_head(x, NAMES, [1, 2], [1.0, 1.0])
+    assert "no evidence" in head.note
+    assert "assumed" in head.note
+    np.testing.assert_allclose(head.predict().probability, 0.1, atol=1e-6)
+
+
+def test_two_labels_keep_the_order_of_the_evidence_roughly() -> None:
+    x, evidence, _ = population()
+    head = fit_head(x, NAMES, [0, 1], [1.0, -1.0], fallback=evidence)
+    assert head.kind == "additive"
+    assert np.corrcoef(rankdata(head.predict().log_odds), rankdata(evidence))[0, 1] > 0.9
+
+
+def test_constant_columns_are_dropped_and_add_nothing() -> None:
+    x, evidence, z = population()
+    with_constant = np.column_stack([x, np.full(N, 7.0)])
+    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
+    head = fit_head(with_constant, [*NAMES, "same"], np.arange(M), z[:M], fallback=evidence)
+    np.testing.assert_allclose(head.predict().log_odds, base.predict().log_odds, atol=1e-9)
+    np.testing.assert_array_equal(head.contributions()[:, F], 0)
+
+
+@pytest.mark.parametrize("case", ["separable", "duplicates", "wide", "constant", "huge"])
+def test_hard_inputs_stay_finite(case: str) -> None:
+    x, evidence, z = population()
+    m = M
+    if case == "separable":
+        z = np.where(x[:, 0] > 0, 1.0, -1.0)
+    elif case == "duplicates":
+        x = np.repeat(x[:, :1], 6, axis=1)
+    elif case == "wide":
+        x, m = np.random.default_rng(0).normal(size=(N, 80)), 12
+    elif case == "constant":
+        x = np.ones((N, 3))
+    else:
+        x = x * 1e300
+    head = fit_head(x, [str(j) for j in range(x.shape[1])], np.arange(m), z[:m], fallback=evidence)
+    scores = head.predict()
+    assert all(np.isfinite(part).all() for part in scores)
+    assert np.isfinite(head.loo_log_odds).all()
+    if case == "separable":
+        assert (scores.probability[z > 0].mean()) > (scores.probability[z < 0].mean())
+
+
+@budget(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 30), st.integers(1, 5), st.integers(1, 12))
+def test_any_small_population_gives_probabilities(seed: int, n: int, f: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 3, size=(n, f)).astype(float)
+    codes = rng.choice(n, min(m, n), replace=False)
+    head = fit_head(x, [str(j) for j in range(f)], codes, rng.choice([-1.0, 1.0], len(codes)), fallback=x[:, 0])
+    scores = head.predict()
+    assert (scores.lower >= 0).all()
+    assert (scores.upper <= 1).all()
+    assert (scores.lower <= scores.upper).all()
+
+
+def test_bad_input_is_named() -> None:
+    x, evidence, z = population()
+    x[3, 2] = np.nan
+    with pytest.raises(SettingsError, match="'x2' has 1 values"):
+        fit_head(x, NAMES, np.arange(M), z[:M])
+    x[3, 2] = 0
+    with pytest.raises(SettingsError, match="evidence prior"):
+        fit_head(x, NAMES, np.arange(M), z[:M], fallback=np.full(N, np.inf))
+    with pytest.raises(SettingsError, match="names"):
+        fit_head(x, NAMES[:2], np.arange(M), z[:M])
+    with pytest.raises(SettingsError, match="shape"):
+        fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence[:5])
+    with pytest.raises(LabelError, match="codes from 0"):
+        fit_head(x, NAMES, [N], [1.0])
+    with pytest.raises(LabelError, match="twice"):
+        fit_head(x, NAMES, [1, 1], [1.0, -1.0])
+    with pytest.raises(LabelError, match="fit_real_head"):
+        fit_head(x, NAMES, [1, 2], [1.0, 0.5])
+    for wrong in ({"prevalence": 1.5}, {"knots": 2}, {"worth": 0.0}, {"linear_variance": -1.0}):
+        with pytest.raises(SettingsError):
+            fit_head(x, NAMES, [1, 2], [1.0, -1.0], settings=HeadSettings(**wrong))
+
+
+def test_prevalence_is_found_again_after_a_label_shift() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.random(20_000) < 0.06
+    psi = 2.5 * (z + rng.normal(size=len(z)) / 2.5 * 1.0)  # normal classes one apart: log-odds are linear
+    true = 2.5 * psi - 2.5**2 / 2 + np.log(0.25 / 0.75)  # at a share of 1:3
+    assert estimate_prevalence(true, 10_000, 0.25, 0.1) == pytest.approx(0.06, abs=0.006)
+    assert logistic(true + matching_shift(true, 0.06)).mean() == pytest.approx(0.06, abs=1e-9)
+
+
+def test_real_targets_are_learned_with_their_noise() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 4))
+    want = 10 + 3 * x[:, 0] + 2 * np.sin(2 * x[:, 1])
+    seen = want + rng.normal(size=len(want))
+    head = fit_real_head(x, NAMES, np.arange(300), seen[:300])
+    scores = head.predict()
+    assert np.corrcoef(scores.value[300:], want[300:])[0, 1] > 0.97
+    assert head.noise_variance == pytest.approx(1, rel=0.3)
+    covered = ((scores.lower <= want) & (want <= scores.upper)).mean()
+    assert 0.75 < covered < 0.99
+    np.testing.assert_allclose(head.contributions().sum(axis=1) + head.intercept, scores.value, atol=1e-9)
+    error = np.abs(head.loo_values - seen[:300]).mean()
+    assert error > np.abs(scores.value[:300] - seen[:300]).mean()
+    again = RealHead.from_arrays(head.to_arrays())
+    np.testing.assert_array_equal(again.predict(x).value, scores.value)
+
+
+def test_real_targets_without_spread_are_their_mean() -> None:
+    x, evidence, _ = population()
+    head = fit_real_head(x, NAMES, [1, 2, 3, 4], [5.0] * 4, fallback=evidence)
+    assert head.kind == "constant"
+    scores = head.predict()
+    np.testing.assert_allclose(scores.value, 5.0)
+    assert (scores.lower < scores.upper).all()
