@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from machine import describe, write_section
 
 LETTERS = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"))
@@ -38,10 +39,8 @@ def write_reviews(path: Path, n: int, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     kinds = [(n // 6, "A", 13), (n // 35, "B", 9), (n // 120, "S", 13)]
     names = [_ids(rng, *kind) for kind in kinds]
-    schema = pa.schema(
-        [("reviewer", pa.string()), ("product", pa.string()), ("seller", pa.string())]
-        + [("rating", pa.int8()), ("timestamp", pa.int64())]
-    )
+    text = [(name, pa.string()) for name in ("reviewer", "product", "seller")]
+    schema = pa.schema([*text, ("rating", pa.int8()), ("timestamp", pa.int64())])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, n, 1_000_000):
             size = min(1_000_000, n - start)

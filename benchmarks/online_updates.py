@@ -13,10 +13,10 @@ import argparse
 from collections import defaultdict
 
 import numpy as np
-from machine import describe, write_section
 from scipy.stats import spearmanr
 
 import ringleader as rl
+from machine import describe, write_section
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evidence import SHRINK_REVIEWS, entity_evidence, excess, suspicion

@@ -78,4 +78,5 @@ def suspicion(parts: Sequence[Floats]) -> Floats:
     """
     if not len(parts[0]):
         return np.zeros(0)
-    return np.mean([ndtri((rankdata(part) - 0.5) / len(part)) for part in parts], axis=0)
+    scores = [ndtri((rankdata(part) - 0.5) / len(part)) for part in parts]
+    return np.asarray(np.mean(scores, axis=0), np.float64)

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logit, ndtri
+from scipy.special import ndtri
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.head_basis import (
@@ -34,17 +34,22 @@ from ringleader.head_basis import (
     rank_all,
     unpack,
 )
-from ringleader.head_posterior import Learning, Posterior, Prior, covariance_root, fit_logistic, learn_variances, left_out
+from ringleader.head_posterior import (
+    Learning,
+    Posterior,
+    Prior,
+    covariance_root,
+    fit_logistic,
+    learn_variances,
+    left_out,
+)
+from ringleader.head_prevalence import estimate_prevalence, matching_shift
 from ringleader.kernels.reference import logistic
 
 EVIDENCE_NAME = "evidence prior"
 LEAST_LABELS = 2
-PREVALENCE_WORTH = 50.0
-"""Labels' worth of the assumed prevalence when it is estimated."""
 DOUBT_LABELS = 20.0
 """With so many labels of the rarer class ``interval_doubt`` has halved."""
-PREVALENCE_RANGE = (0.002, 0.6)
-"""No estimate lies outside."""
 
 
 @dataclass(frozen=True)
@@ -185,10 +190,11 @@ class Head:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Head:
-        about = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
+        about: dict[str, Any] = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
         about["names"] = tuple(about["names"])
         ranks, layout = unpack(arrays)
-        return cls(**about, **{name: arrays[name] for name in _ARRAYS}, ranks=ranks, layout=layout)
+        about |= {name: arrays[name] for name in _ARRAYS}
+        return cls(**about, ranks=ranks, layout=layout)
 
 
 _ARRAYS = ("weights", "root", "codes", "values", "loo_log_odds", "variances")
@@ -275,33 +281,6 @@ def fit_head(
         ranks=ranks,
         layout=layout,
     )
-
-
-def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: float) -> float:
-    """Share of abusive entities in the population, from log-odds that hold at the labels' share (Saerens et al. 2002).
-
-    EM for the prior of a label shift; its logit is then drawn towards that of ``assumed``, which counts as
-    ``PREVALENCE_WORTH`` labels, because a head of few labels says little about a whole market.
-    """
-    prevalence = new = assumed
-    for _ in range(500):
-        posterior = logistic(log_odds + logit(prevalence) - logit(share))
-        new = float(np.clip(posterior.mean(), *PREVALENCE_RANGE))
-        if abs(new - prevalence) < 1e-7:
-            break
-        prevalence = new
-    drawn = (labels * logit(new) + PREVALENCE_WORTH * logit(assumed)) / (labels + PREVALENCE_WORTH)
-    return float(logistic(drawn))
-
-
-def matching_shift(log_odds: Floats, prevalence: float) -> float:
-    """What to add to every log-odds so that the population's mean probability is the prevalence."""
-    reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
-    low, high = -reach, reach
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (low, middle) if logistic(log_odds + middle).mean() > prevalence else (middle, high)
-    return (low + high) / 2
 
 
 def gathered(

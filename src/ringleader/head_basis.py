@@ -1,8 +1,8 @@
 """What the head sees of an entity: ranks over the whole population, bent by splines.
 
 An input becomes its rank over all entities (ties share their mean), so its scale means nothing and no label is used.
-Each input then has a *linear* column (its normal score) and a few *bends*, the cubic splines left over once constant and straight line
-are taken out, smoothest first.
+Each input then has a *linear* column (its normal score) and a few *bends*, the cubic splines of its rank that are left
+once constant and straight line are taken out, smoothest first.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from ringleader.head_basis import BEND, LINEAR, Floats, Numbers
 from ringleader.kernels.reference import expected_omega, fisher_weight, log_logistic, logistic
 
-
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""
 
@@ -132,8 +131,9 @@ def learn_variances(
 ) -> tuple[Posterior, Prior, bool]:
     """Empirical Bayes by EM: v = (sum of E[x^2] + worth * mode) / (count + worth), shared, then for each input.
 
-    ``fit(prior, start, to_the_end)`` returns a posterior, after one step where not to the end. Returns the posterior, the prior it was found with, and whether the variances settled. No variance can reach zero,
-    because ``worth`` coefficients of the prior's own size always count.
+    ``fit(prior, start, to_the_end)`` returns a posterior, after one step where not to the end. Returns the posterior,
+    the prior it was found with, and whether the variances settled. No variance can reach zero, because ``worth`` inputs
+    of the prior's own size always count.
     """
     posterior = fit(prior, prior.mean, True)
     groups = [(np.flatnonzero(kind == LINEAR), learning.linear)]

@@ -98,10 +98,11 @@ class RealHead:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> RealHead:
-        about = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
+        about: dict[str, Any] = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
         about["names"] = tuple(about["names"])
         ranks, layout = unpack(arrays)
-        return cls(**about, **{name: arrays[name] for name in _ARRAYS}, ranks=ranks, layout=layout)
+        about |= {name: arrays[name] for name in _ARRAYS}
+        return cls(**about, ranks=ranks, layout=layout)
 
 
 def fit_real_head(

@@ -26,8 +26,14 @@ Floats = npt.NDArray[np.float64]
 PRIOR = 2.0
 """LLR's worth of not knowing in every average: who has few ties is not sure to be like them."""
 
-ALONG_PAIRS = 0.8
-"""Share of its pairs in an actor's average, where labels flow from entities; the rest is the entities it reviews."""
+ENTITY_PRIOR = 10.0
+"""The same in the flow from entities, where ties are in units of log(1 + score)."""
+
+WHISPER = 1.5
+"""log(1 + score) of a review up to which it ties its actor to no entity."""
+
+ALONG_PAIRS = 0.5
+"""Share of its pairs in an actor's average, where labels flow from entities; the rest is the entities it is tied to."""
 
 
 class Associations(NamedTuple):
@@ -85,8 +91,8 @@ def associate_through(
 ) -> Associations:
     """The same from labels on another mode, such as sellers: joined by actors who act in lockstep on them.
 
-    An entity is tied to an actor by the log(1 + score) of the actor's reviews of it. Labels flow from entities
-    to these actors, among the actors along their pairs, and back to entities.
+    An entity is tied to an actor by what log(1 + score) of the actor's reviews of it has above WHISPER. Labels flow
+    from entities to these actors, among the actors along their pairs, and back to entities.
     """
     k = tensor.mode_index(mode)
     if k == lockstep.actor:
@@ -98,12 +104,13 @@ def associate_through(
     n, n_actors = tensor.shape[k], tensor.shape[lockstep.actor]
     labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
     where = (tensor.coordinates[:, k], tensor.coordinates[:, lockstep.actor])
-    ties = sparse.csr_array(sparse.coo_array((np.log1p(lockstep.review_scores), where), shape=(n, n_actors)))
+    loud = np.maximum(np.log1p(lockstep.review_scores) - WHISPER, 0.0)
+    ties = sparse.csr_array(sparse.coo_array((loud, where), shape=(n, n_actors)))
     ties.eliminate_zeros()
     back, pairs = sparse.csr_array(ties.T), _capped(lockstep)
-    of_entities = np.asarray(ties.sum(axis=1)).reshape(-1, 1) + PRIOR
-    of_actors = np.asarray(back.sum(axis=1)).reshape(-1, 1) + PRIOR
-    of_pairs = np.asarray(pairs.sum(axis=1)).reshape(-1, 1) + PRIOR
+    of_entities = np.asarray(ties.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
+    of_actors = np.asarray(back.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
+    of_pairs = np.asarray(pairs.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
 
     def average(q: Floats) -> Floats:
         entities, actors = q[:n], q[n:]

@@ -20,9 +20,6 @@ POWER_STEPS = 12
 REFINEMENTS = 20
 """Multiplicative updates of all components together."""
 
-TAKEN = 2.0
-"""Times what a component explains that is taken from its pairs, so that the next is another group, not its remains."""
-
 NOTHING = 1e-6
 """Share of the largest value below which a component is nothing."""
 
@@ -97,7 +94,7 @@ def _peel(pairs: sparse.csr_array, rank: int) -> Floats:
         # The best multiple of x x', without its diagonal: 1 - sum(x^4) is its square norm.
         x *= np.sqrt((x * (left @ x)).sum() / (1.0 - np.power(x, 4).sum()))
         parts[:, r] = x
-        left.data = np.maximum(left.data - TAKEN * x[row] * x[left.indices], 0.0)
+        left.data = np.maximum(left.data - x[row] * x[left.indices], 0.0)
     return parts
 
 

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from ringleader.kernels.blocks import NEWTON
 from ringleader.kernels.reference import move_block, solve_block
+from ringleader.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.learners.passes import Move, _move_mode
 from ringleader.model.config import ModelConfig
 from ringleader.model.contrast import draw_sweep, group_negatives, view_of
 from ringleader.model.objective import log_posterior
-from ringleader.model.problem import Problem, Target, build_problem
+from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.tensor.sparse import SparseTensor
 

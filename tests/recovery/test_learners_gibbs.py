@@ -9,11 +9,12 @@ import pytest
 
 from ringleader.errors import SettingsError
 from ringleader.kernels.reference import expected_omega
+from ringleader.labels import Target
 from ringleader.learners import fit_loop, get_learner
 from ringleader.learners.gibbs import _above_zero, polya_gamma
 from ringleader.model.config import ModelConfig
 from ringleader.model.posterior import row_posterior
-from ringleader.model.problem import Target, build_problem
+from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.tensor.sparse import SparseTensor
 

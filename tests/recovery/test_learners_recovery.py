@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from ringleader.labels import Target
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.posterior import cell_evidence, head_log_odds
-from ringleader.model.problem import Target, build_problem
+from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.tensor.sparse import SparseTensor

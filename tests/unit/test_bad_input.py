@@ -287,7 +287,7 @@ def test_strict_refuses_what_would_be_counted(tmp_path: Path) -> None:
 
 
 def test_a_table_without_one_usable_row_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of the 2 rows .* can be used: 2 rating is not a number"):
+    with pytest.raises(InputError, match=r"none of the 2 rows .* can be used: 2 rating is not a number"):
         rl.read_reviews(put(tmp_path, HEADER + "a,x,bad,1500000000\nb,x,bad,1500000000\n"))
     with pytest.raises(InputError, match="none of the 1 rows"):
         rl.read_reviews(put(tmp_path, HEADER + "a\n"))

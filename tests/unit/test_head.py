@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
-from ringleader.errors import LabelError, SettingsError
-from ringleader.head import Head, HeadSettings, estimate_prevalence, fit_head, matching_shift
-from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.head_posterior import Prior, fit_logistic, gradient, left_out, log_posterior
-from ringleader.head_real import RealHead, fit_real_head
-from ringleader.kernels.reference import logistic
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.stats import rankdata
+
+from ringleader.errors import LabelError, SettingsError
+from ringleader.head import Head, HeadSettings, fit_head
+from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
+from ringleader.head_posterior import Prior, fit_logistic, gradient, left_out, log_posterior
+from ringleader.head_prevalence import estimate_prevalence, matching_shift
+from ringleader.head_real import RealHead, fit_real_head
+from ringleader.kernels.reference import logistic
 
 N, F, M = 400, 4, 60
 NAMES = [f"x{j}" for j in range(F)]
@@ -172,9 +174,7 @@ def test_permuting_entities_and_inputs_permutes_scores() -> None:
     rng = np.random.default_rng(4)
     entities, inputs = rng.permutation(N), rng.permutation(F)
     place = np.argsort(entities)
-    other = fit_head(
-        x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], fallback=evidence[entities]
-    )
+    other = fit_head(x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], fallback=evidence[entities])
     np.testing.assert_allclose(other.predict().log_odds, base.predict().log_odds[entities], atol=1e-6)
     parts = base.contributions(entities)[:, [*inputs, F]]
     np.testing.assert_allclose(other.contributions(), parts, atol=1e-6)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ringleader.errors import LabelError, ModelFileError, NumericalError, SettingsError
+from ringleader.labels import Target
 from ringleader.learners import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import LEARNERS, PRESETS, ModelConfig
 from ringleader.model.posterior import cell_evidence, cell_log_odds, head_log_odds, row_posterior
-from ringleader.model.problem import Problem, Target, build_problem
+from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import fresh_heads, start_state
 from ringleader.model.state import State, extend_state
 from ringleader.tensor.sparse import SparseTensor

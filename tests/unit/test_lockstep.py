@@ -298,7 +298,7 @@ def test_the_start_hardly_moves_when_a_hundredth_of_the_data_goes() -> None:
 
 def test_columns_beyond_the_groups_are_small_noise() -> None:
     tensor = market(gang("ring", 5, 3))
-    lockstep = find_lockstep(tensor, LockstepSettings(doubt=15))
+    lockstep = find_lockstep(tensor, LockstepSettings(doubt=12, cap=1.0))
     assert lockstep.n_pairs == RING * (RING - 1) / 2
     rows = start_rows(lockstep, 6, 0)
     assert rows is not None

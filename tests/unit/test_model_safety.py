@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ringleader.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.model.config import PRESETS, ModelConfig
 from ringleader.model.posterior import cell_evidence
-from ringleader.model.problem import Target, build_problem
+from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.tensor.sparse import SparseTensor
 

@@ -76,7 +76,7 @@ def test_a_damaged_part_is_refused(model: Path, suffix: str, damage: str) -> Non
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     stored = store.load(model)
-    with pytest.raises(ModelFileError, match="damaged|missing"):
+    with pytest.raises(ModelFileError, match=r"damaged|missing"):
         stored.arrays("state") if suffix == ".safetensors" else stored.table("words")
 
 

@@ -7,11 +7,16 @@ is ever stored, and the work is the sum of s^2 over group sizes s. Every actor i
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+Kernel = Callable[..., Any]
+compiled = cast(Callable[[Kernel], Kernel], njit(cache=True, error_model="numpy", nogil=True))
+"""numba's decorator, with a type that mypy can follow."""
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
@@ -49,7 +54,7 @@ class Rule(NamedTuple):
     doubt: float  # taken off every LLR
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled
 def lockstep_of_actors(
     groups: Groups, exposure: Exposure, rule: Rule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any]:
@@ -149,7 +154,7 @@ def lockstep_of_actors(
     return columns[:filled].copy(), values[:filled].copy()
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled
 def stable_order(codes: Any, size: int) -> Any:
     """Numbers of the codes in ascending order of the codes, which are below ``size``.
 
@@ -175,7 +180,7 @@ class Graph(NamedTuple):
     values: Floats
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled
 def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:
     """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group.
 

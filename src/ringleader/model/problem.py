@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +13,11 @@ from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.blocks import EM, FISHER, NEWTON, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
 from ringleader.kernels.ops import Ops, get_ops
 from ringleader.kernels.reference import stream_key, uniforms
+from ringleader.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor
 
 HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1 down
-
-
-class Target(NamedTuple):
-    """One target: known values of some entities of one mode."""
-
-    mode: int
-    name: str
-    kind: Literal["binary", "real"]
-    codes: Codes  # (M,)
-    values: Floats  # (M,): +1 or -1, or any number for a real target
 
 
 @dataclass(frozen=True, eq=False)
