@@ -3,9 +3,9 @@
     python benchmarks/head_settings.py --seeds 300 301 302 303 304 --reviews 300000
 
 Sellers of generated markets, twenty simple inputs (statistics, burst, prototype lockstep), labels drawn one bad to
-three good from all sellers, tested on all the others at the market's own prevalence. The same inputs go to gradient boosting
-and a random forest, whose odds are corrected for the prevalence too. ``evidence`` is the sum of the normal scores of
-burst, lockstep mean and lockstep top 10; no label is in it. The settings were chosen on seeds 200-203.
+three good from all sellers, tested on all the others at the market's own prevalence. The same inputs go to gradient
+boosting and a random forest, whose odds are corrected for the prevalence too. ``evidence`` is the sum of the normal
+scores of burst, lockstep mean and lockstep top 10; no label is in it. The settings were chosen on seeds 200-203.
 """
 
 from __future__ import annotations

@@ -201,5 +201,7 @@ def _collect(rows: Iterator[tuple[str, Label]], kind: TargetKind, skipped: Count
         shown = ", ".join(list(contradictions)[:SHOWN])
         more = f" and {len(contradictions) - SHOWN} more" if len(contradictions) > SHOWN else ""
         raise LabelError(f"contradictory labels for {shown}{more}; keep one label for each account and target")
+    if not seen:
+        raise LabelError("the label table holds no label; give one row for each known account")
     entries = tuple(sorted(label for _, label in seen.values()))
     return Labels(entries, kind, repeated, dict(skipped))

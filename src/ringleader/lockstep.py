@@ -123,10 +123,12 @@ class Side:
 
     graph : CSR (n_actors, n_actors), symmetric: LLR of every pair that met more often than by chance, not capped.
     scores : (n_cells,), how far the others of its group join each review's actor elsewhere; 0 on the other side.
+    direct : (n_cells,), the part of it that needs no third party.
     """
 
     graph: sparse.csr_array
     scores: Floats
+    direct: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +209,11 @@ def find_lockstep(
     k = tensor.mode_index(actor)
     threads = available_threads() if threads is None else threads
     boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in sides(tensor, k, settings))
-    both = Side(_sorted(sparse.csr_array(boost.side.graph + attack.side.graph)), boost.side.scores + attack.side.scores)
+    both = Side(
+        _sorted(sparse.csr_array(boost.side.graph + attack.side.graph)),
+        boost.side.scores + attack.side.scores,
+        boost.side.direct + attack.side.direct,
+    )
     groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
     single = _single_meetings(tensor, k, settings)
     return Lockstep(settings, k, both, boost.side, attack.side, single, groups, skipped, memberships)
@@ -217,23 +223,24 @@ def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: Lockste
     """The largest LLR and the largest score over all cuts."""
     n = tensor.shape[actor]
     graph = sparse.csr_array((n, n))
-    scores = np.zeros(tensor.n_cells)
+    scores, direct = np.zeros(tensor.n_cells), np.zeros(tensor.n_cells)
     tally = np.zeros(3, np.int64)
     cells = np.flatnonzero(chosen)
     who = tensor.coordinates[cells, actor]
     for places in cuts(tensor, actor, settings) if len(cells) else ():
         here = places._replace(items=places.items[cells], windows=places.windows[cells])
         meetings = meet(who, n, here, settings)
-        loud, pairs = _count(meetings, settings, threads)
+        own, support, pairs = _count(meetings, settings, threads)
         where = cells[meetings.cells]
-        scores[where] = np.maximum(scores[where], loud[meetings.spots])
+        direct[where] = np.maximum(direct[where], own[meetings.spots])
+        scores[where] = np.maximum(scores[where], (own + settings.third_parties * support)[meetings.spots])
         graph = pairs if not graph.nnz else sparse.csr_array(graph.maximum(pairs))
         tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
-    return Found(Side(_sorted(graph), scores), tally)
+    return Found(Side(_sorted(graph), scores, direct), tally)
 
 
-def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tuple[Floats, sparse.csr_array]:
-    """Score of every membership, and the LLR of every pair, of one cut."""
+def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tuple[Floats, Floats, sparse.csr_array]:
+    """Score and support of every membership, and the LLR of every pair, of one cut."""
     groups, exposure = meetings.groups, expose(meetings)
     n = len(groups.actor_offsets) - 1
     rule = Rule(settings.min_shared, settings.floor, settings.doubt)
@@ -248,10 +255,10 @@ def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tupl
     columns = np.concatenate([part[0] for part in parts])
     values = np.concatenate([part[1] for part in parts])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    support = np.zeros(len(scores))
     if settings.third_parties > 0 and len(columns):
-        graph = Graph(offsets, columns, np.minimum(values, settings.cap))
-        scores += settings.third_parties * _support(groups, graph, threads)
-    return scores, _sorted(sparse.csr_array((values, columns, offsets), shape=(n, n)))
+        support = _support(groups, Graph(offsets, columns, np.minimum(values, settings.cap)), threads)
+    return scores, support, _sorted(sparse.csr_array((values, columns, offsets), shape=(n, n)))
 
 
 def _support(groups: Groups, graph: Graph, threads: int) -> Floats:

@@ -91,8 +91,8 @@ def associate_through(
 ) -> Associations:
     """The same from labels on another mode, such as sellers: joined by actors who act in lockstep on them.
 
-    An entity is tied to an actor by what log(1 + score) of the actor's reviews of it has above WHISPER. Labels flow
-    from entities to these actors, among the actors along their pairs, and back to entities.
+    An entity is tied to an actor by what log(1 + direct score) of the actor's reviews of it has above WHISPER. Labels
+    flow from entities to these actors, among the actors along their pairs, and back to entities.
     """
     k = tensor.mode_index(mode)
     if k == lockstep.actor:
@@ -104,7 +104,7 @@ def associate_through(
     n, n_actors = tensor.shape[k], tensor.shape[lockstep.actor]
     labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
     where = (tensor.coordinates[:, k], tensor.coordinates[:, lockstep.actor])
-    loud = np.maximum(np.log1p(lockstep.review_scores) - WHISPER, 0.0)
+    loud = np.maximum(np.log1p(lockstep.both.direct) - WHISPER, 0.0)
     ties = sparse.csr_array(sparse.coo_array((loud, where), shape=(n, n_actors)))
     ties.eliminate_zeros()
     back, pairs = sparse.csr_array(ties.T), _capped(lockstep)

@@ -193,19 +193,26 @@ def test_sides_can_be_set() -> None:
     assert lockstep.entity_scores(tensor, 0)["boost_mean"][of(tensor, "ring")].min() > 3
 
 
-def test_nobody_vouches_for_themselves() -> None:
-    """Two people who met once have no score; a second meeting gives both meetings one."""
-    rows = [("a", "x", OPENING), ("b", "x", OPENING), ("a", "y", OPENING), ("c", "y", OPENING)]
-    more = [*rows, ("b", "y", OPENING)]
-    few, many = (
-        find_lockstep(
-            rl.read_reviews(pd.DataFrame(r, columns=["reviewer", "product", "timestamp"])),
-            LockstepSettings(floor=0.01, popularity=0),
+def test_no_meeting_vouches_for_itself() -> None:
+    """Two strangers who meet once have no score; when they meet again, each meeting speaks for the other."""
+    once, again = (
+        pd.DataFrame(
+            {
+                "reviewer": ["stranger1", "stranger2"],
+                "product": name,
+                "seller": f"seller of {name}",
+                "rating": 5,
+                "timestamp": OPENING + week * WEEK,
+            }
         )
-        for r in (rows, more)
+        for name, week in (("quiet", 20), ("quieter", 60))
     )
-    assert few.n_pairs == 0 and not few.review_scores.any()
-    assert many.n_pairs == 0 or many.graph.toarray()[0, 1] > 0
+    for gangs, met in (((once,), False), ((once, again), True)):
+        tensor = market(*gangs)
+        lockstep = find_lockstep(tensor)
+        scores = lockstep.review_scores[np.isin(tensor.coordinates[:, 0], of(tensor, "stranger"))]
+        assert (scores > 0).all() if met else not scores.any()
+        assert bool(lockstep.graph[of(tensor, "stranger")].nnz) == met
 
 
 def test_nothing_to_find_is_found() -> None:

@@ -211,7 +211,7 @@ def test_a_memory_limit_that_makes_no_sense_is_an_error(table: pd.DataFrame, lim
 
 def test_what_cannot_be_a_table_is_an_error() -> None:
     for source in (42, [1, 2], None, pd.Series([1])):
-        with pytest.raises(InputError, match="cannot read reviews from"):
+        with pytest.raises(InputError, match="cannot read a table from"):
             rl.read_reviews(source)
 
 

@@ -9,6 +9,7 @@ import typer
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import print_json
 from ringleader.datasets.marketplace import marketplace
+from ringleader.errors import SettingsError
 
 
 def command(
@@ -24,6 +25,8 @@ def command(
 
     Example: ringleader generate market --reviews 200000 --difficulty hard
     """
+    if not folder:
+        raise SettingsError("the folder has no name; say where to write the market")
     market = marketplace(reviews, difficulty=difficulty, seed=seed)
     market.write(folder)
     truth = market.truth[market.truth["target"] == "abuse"]

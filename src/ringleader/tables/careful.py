@@ -51,6 +51,8 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow
             yield BadRow(line, "quote out of place", _show(taken[1]))
             continue
         lines.skip(spanned)
+        if len(fields) == width + 1 and fields[-1] == "":
+            fields.pop()  # a separator at the end of the line
         if is_header:
             is_header = False
         elif not is_utf8(record):
@@ -68,13 +70,20 @@ def _split(record: str, delimiter: str) -> list[str] | None:
     fields: list[str] = []
     at = 0
     while True:
-        if record.startswith('"', at):
+        # Blanks around a quoted field do not belong to it; blanks of a field without quotes do.
+        first = at
+        while record.startswith(" ", first):
+            first += 1
+        if record.startswith('"', first):
+            at = first
             close = record.find('"', at + 1)
             while close >= 0 and record.startswith('"', close + 1):
                 close = record.find('"', close + 2)
             if close < 0:
                 return None
             fields.append(record[at + 1 : close].replace('""', '"'))
+            while record.startswith(" ", close + 1):
+                close += 1
             if close + 1 == len(record):
                 return fields
             if record[close + 1] != delimiter:

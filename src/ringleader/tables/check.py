@@ -21,7 +21,11 @@ NUMBER_BINS = 20
 EXAMPLES_PER_REASON = 3
 LAST_MICROSECOND = 4_133_980_800_000_000  # 2101-01-01
 MONDAY = 345_600  # 1970-01-05, so that weeks begin on Mondays
-NUMERIC_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+FLOAT_TYPES = ("FLOAT", "DOUBLE")
+NUMERIC_TYPES = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", *FLOAT_TYPES),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+)
 # A time in one of these units between 1973 and 2100 has a magnitude that no other unit gives it.
 UNITS: dict[str, tuple[float, float, float]] = {  # unit: (from, to, microseconds)
     "seconds": (0, 1e11, 1e6),
@@ -161,6 +165,7 @@ class Checked:
             for c, sql in zip(self.columns, part.columns, strict=True)
         )
         row = part.row or "row_number() OVER () - 1"
+        examples: list[tuple[int, str, str]] = []
         for text, count in counted:
             relation.rejected[text] += count
             found = relation.rows(
@@ -168,7 +173,12 @@ class Checked:
                 f"FROM {part.relation}) WHERE reason = '{text.replace(chr(39), chr(39) * 2)}' "
                 f"ORDER BY row LIMIT {EXAMPLES_PER_REASON}"
             )
-            relation.examples.extend(Example(part.where(int(n)), text, shown) for n, shown in found)
+            examples += [(int(n), text, shown) for n, shown in found]
+        examples.sort()
+        places = part.where([n for n, _, _ in examples])
+        relation.examples.extend(
+            Example(place, text, shown) for place, (_, text, shown) in zip(places, examples, strict=True)
+        )
 
     @property
     def total(self) -> int:
@@ -196,16 +206,34 @@ def check(relation: Relation) -> Checked:
 
 def text_column(checked: Checked, k: int, axis: Axis) -> Column:
     """Ids and words: taken as they are."""
-    values = tuple(f"CAST({part.columns[k]} AS VARCHAR)" for part in checked.relation.parts)
+    values = tuple(_as_text(part, k) for part in checked.relation.parts)
     reasons = tuple(f"CASE WHEN {v} IS NULL OR {v} = '' THEN 'missing {_word(axis)}' END" for v in values)
     return Column(axis, "category" if axis.kind == "category" else "id", values, values, reasons)
 
 
+def _as_text(part: Part, k: int) -> str:
+    """An id as text. Whole numbers with gaps come as a column of floats, so 7.0 is 7 and NaN is missing."""
+    sql = part.columns[k]
+    if part.types[k] not in FLOAT_TYPES:
+        return f"CAST({sql} AS VARCHAR)"
+    whole = f"abs({sql}) < 9007199254740992 AND {sql} = floor({sql})"
+    text = f"CASE WHEN {whole} THEN CAST(CAST({sql} AS BIGINT) AS VARCHAR) ELSE CAST({sql} AS VARCHAR) END"
+    return f"CASE WHEN NOT isnan({sql}) THEN {text} END"
+
+
+def _is_time(kind: str) -> bool:
+    return kind == "DATE" or (kind.startswith("TIMESTAMP") and not kind.endswith("]"))
+
+
 def _as_double(part: Part, k: int) -> str:
     sql = part.columns[k]
-    if part.types[k].startswith(NUMERIC_TYPES) or part.types[k].startswith("U"):
+    if _is_numeric(part.types[k]):
         return f"CAST({sql} AS DOUBLE)"
     return f"TRY_CAST(trim(CAST({sql} AS VARCHAR)) AS DOUBLE)"
+
+
+def _is_numeric(kind: str) -> bool:
+    return kind in NUMERIC_TYPES or (kind.startswith("DECIMAL(") and kind.endswith(")"))
 
 
 def _missing(part: Part, k: int) -> str:
@@ -215,12 +243,15 @@ def _missing(part: Part, k: int) -> str:
 
 
 def _all_numeric(checked: Checked, k: int) -> bool:
-    """Whether every value of a category that is there reads as a number."""
+    """Whether every value of a category is a number written plainly: 7 is one, 007 is a name."""
+    plain = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
     return not any(
         checked.relation.rows(
-            f"SELECT 1 FROM {part.relation} WHERE {_as_double(part, k)} IS NULL AND NOT {_missing(part, k)} LIMIT 1"
+            f"SELECT 1 FROM {part.relation} WHERE NOT {_missing(part, k)} "
+            f"AND NOT regexp_full_match(trim(CAST({part.columns[k]} AS VARCHAR)), '{plain}') LIMIT 1"
         )
         for part in checked.relation.parts
+        if not _is_numeric(part.types[k])
     )
 
 
@@ -269,22 +300,23 @@ def binned(column: Column, edges: tuple[float, ...]) -> Column:
 def _time(checked: Checked, k: int, axis: Axis) -> Column:
     """Decides the unit on the whole column, and states it."""
     relation = checked.relation
-    native = [part.types[k].startswith(("TIMESTAMP", "DATE")) for part in relation.parts]
+    native = [_is_time(part.types[k]) for part in relation.parts]
     unit = "timestamps" if all(native) else _unit(relation, k)
     word = _word(axis)
     values, exact, reasons = [], [], []
     for part, is_native in zip(relation.parts, native, strict=True):
         sql, missing = part.columns[k], _missing(part, k)
         if is_native:
-            micros, wrong = f"epoch_us(CAST({sql} AS TIMESTAMPTZ))", "false"
-            bad = "false"
+            micros, wrong = f"epoch_us(TRY_CAST({sql} AS TIMESTAMPTZ))", "false"
+            bad = f"{micros} IS NULL"
         elif unit == ISO:
             micros = f"epoch_us(TRY_CAST(trim(CAST({sql} AS VARCHAR)) AS TIMESTAMPTZ))"
             bad, wrong = f"{micros} IS NULL", "false"
         elif part.types[k] in WHOLE_TYPES:
             low, high, _ = UNITS[unit]
             whole, bad = f"CAST({sql} AS BIGINT)", "false"
-            wrong = f"(abs({whole}) >= {high:.0f} OR ({whole} <> 0 AND abs({whole}) < {low:.0f}))"
+            wrong = f"({whole} >= {high:.0f} OR {whole} <= -{high:.0f}"
+            wrong += f" OR ({whole} <> 0 AND {whole} < {low:.0f} AND {whole} > -{low:.0f}))" if low else ")"
             micros = f"CASE WHEN NOT {wrong} THEN {WHOLE_MICROSECONDS[unit].format(whole)} END"
         else:
             low, high, factor = UNITS[unit]
@@ -332,11 +364,15 @@ def _unit(relation: Relation, k: int) -> str:
     votes = np.zeros(len(sums), np.int64)
     for part in relation.parts:
         text = f"trim(CAST({part.columns[k]} AS VARCHAR))"
-        numeric = part.types[k].startswith(NUMERIC_TYPES) or part.types[k].startswith("U")
-        native = part.types[k].startswith(("TIMESTAMP", "DATE"))
+        numeric = _is_numeric(part.types[k])
+        native = _is_time(part.types[k])
         x = _as_double(part, k)
         iso = (
-            "true" if native else "false" if numeric else f"(x IS NULL AND TRY_CAST({text} AS TIMESTAMPTZ) IS NOT NULL)"
+            "true"
+            if native
+            else "false"
+            if numeric
+            else f"({x} IS NULL AND TRY_CAST({text} AS TIMESTAMPTZ) IS NOT NULL)"
         )
         found = relation.rows(f"SELECT {', '.join(sums)} FROM (SELECT {x} AS x, {iso} AS iso FROM {part.relation})")
         votes += np.array(found[0], np.int64)
@@ -350,4 +386,4 @@ def _iso(micros: int) -> str:
 def _word(axis: Axis) -> str:
     """The name a reason gives an axis, safe inside SQL text."""
     name = "timestamp" if axis.mode == "week" else axis.mode
-    return name.replace("'", "''")[:60]
+    return name[:60].replace("'", "''")  # cut first: a cut behind the escape could leave half of it

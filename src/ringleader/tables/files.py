@@ -54,9 +54,13 @@ def classify(path: Path) -> ReviewFile | None:
 def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     """The files behind a path, a folder or a glob, in the order of their names."""
     text = os.fspath(source)
+    if not text:
+        raise InputError("the path is empty; give a file, a folder or a glob")
     path = Path(text)
     if _is_dir(path):
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise InputError(f"no permission to read the folder {text!r}")
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(path)))
         files = [f for f in map(classify, inside) if f]
         if not files:
             raise InputError(f"folder {text!r} holds no readable file ({READABLE}); it has {len(inside)} other files")
@@ -83,18 +87,31 @@ def plain(file: ReviewFile, folder: Path, number: int) -> Path:
         target = folder / f"unpacked-{number}.{file.format}"
         _unpack(file, target)
         return target
-    if glob.has_magic(str(file.path)):
+    if glob.has_magic(str(file.path)) or not _is_plain(str(file.path)):
         target = folder / f"linked-{number}.{file.format}"
         target.symlink_to(file.path.resolve())
         return target
     return file.path
 
 
+def _is_plain(path: str) -> bool:
+    """Whether a path is Unicode; one that is not comes with lone surrogates, which few libraries take."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _unpack(file: ReviewFile, target: Path) -> None:
     import pyarrow as pa
 
     try:
-        with pa.input_stream(str(file.path), compression=file.compression) as packed, target.open("wb") as out:
+        with (
+            file.path.open("rb") as handle,
+            pa.input_stream(handle, compression=file.compression) as packed,
+            target.open("wb") as out,
+        ):
             while chunk := packed.read(CHUNK):
                 out.write(chunk)
     except OSError as error:
@@ -106,6 +123,11 @@ def _unpack(file: ReviewFile, target: Path) -> None:
         raise InputError(
             f"{file.name!r} is damaged or cut short: {str(error).splitlines()[0]}; fetch or pack it again"
         ) from error
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a path, or a folder it lies in, is one that tools keep for themselves."""
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _is_dir(path: Path) -> bool:

@@ -22,11 +22,11 @@ import pyarrow as pa
 from ringleader.errors import InputError, SchemaError, SettingsError, StorageError
 from ringleader.tables import careful
 from ringleader.tables.files import ReviewFile, locate, plain
-from ringleader.tables.schema import Schema, resolve
+from ringleader.tables.schema import Schema, knows_every_role, resolve
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
 
 LONGEST_LINE = 1 << 25
-JSON_SAMPLE = 200
+JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
 DATABASE_SHARE = 0.7
 
 
@@ -44,14 +44,14 @@ class Part:
     """One file (or frame) inside DuckDB.
 
     ``columns[k]`` is the SQL expression of axis k, ``types[k]`` its DuckDB type, ``row`` the
-    expression of a row number that ``where`` turns into words.
+    expression of a row number; ``where`` turns such numbers, in ascending order, into words.
     """
 
     relation: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
     row: str
-    where: Callable[[int], str]
+    where: Callable[[list[int]], list[str]]
 
 
 @dataclass
@@ -121,15 +121,15 @@ def parse_memory(limit: str | int | None) -> int:
     """A memory limit in bytes; by default half of the machine's memory."""
     if limit is None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    if isinstance(limit, int):
-        size = limit
+    if isinstance(limit, (int, float)):
+        size = int(min(max(limit, 0), 2**62)) if limit == limit else 0
     else:
         units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
         text = limit.strip().upper()
         unit = next((u for u in sorted(units, key=len, reverse=True) if text.endswith(u)), None)
         try:
-            size = int(float(text[: -len(unit)]) * units[unit]) if unit else int(text)
-        except ValueError:
+            size = int(min(float(text[: -len(unit)] if unit else text) * units[unit or "B"], 2**62))
+        except (ValueError, OverflowError, AttributeError):
             raise SettingsError(f"memory limit {limit!r} makes no sense; write for example 1GB or 500MB") from None
     if size < 64_000_000:
         raise SettingsError(f"a memory limit of {size:,} bytes is too small; give at least 64MB")
@@ -146,55 +146,77 @@ def _open(
 ) -> Relation:
     if isinstance(source, (str, os.PathLike)):
         return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder)
-    table = to_arrow(source)
-    schema = resolve(table.column_names, columns=columns, modes=modes)
-    connection.register("frame", table.select(list(dict.fromkeys(schema.columns.values()))))
-    names = tuple(_identifier(axis.column) for axis in schema.axes)
+    schema = resolve(column_names(source), columns=columns, modes=modes)
+    # Plain names inside DuckDB, so that no column's name can be taken for another's.
+    arrays = [_for_duckdb(array) for array in to_arrow(source, list(schema.columns.values())).columns]
+    names = tuple(f"f{k}" for k in range(len(arrays)))
+    connection.register("frame", pa.table(arrays, names=list(names)))
     # A frame has no stored row number: it is counted where it is asked for.
-    part = Part("frame", names, _types(connection, "frame", names), "", lambda row: f"row {row}")
+    part = Part("frame", names, _types(connection, "frame", names), "", lambda rows: [f"row {n}" for n in rows])
     return Relation(connection, schema, [part], limit, folder, "the table")
 
 
-def to_arrow(source: Any) -> pa.Table:
-    """A pandas, polars or Arrow table as an Arrow table. The source is not changed."""
-    if isinstance(source, pa.Table):
-        table = source
-    elif isinstance(source, pa.RecordBatch):
-        table = pa.Table.from_batches([source])
-    elif type(source).__module__.startswith("pandas"):
-        table = _from_pandas(source)
-    elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
-        table = source.collect().to_arrow()
-    elif hasattr(source, "to_arrow"):
-        table = source.to_arrow()
-    elif hasattr(source, "__arrow_c_stream__"):
-        table = pa.table(source)
+def column_names(source: Any) -> list[str]:
+    """The column names of a pandas, polars or Arrow table."""
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        names = list(source.schema.names)
+    elif hasattr(source, "collect_schema"):
+        names = list(source.collect_schema().names())
+    elif hasattr(source, "columns") and not isinstance(source, type):
+        names = [str(name) for name in source.columns]
+    elif hasattr(source, "schema") and hasattr(source.schema, "names"):
+        names = list(source.schema.names)
     else:
         raise InputError(
-            f"cannot read reviews from a {type(source).__name__}; give a path, or a pandas, polars or Arrow table"
+            f"cannot read a table from a {type(source).__name__}; give a path, or a pandas, polars or Arrow table"
         )
-    names = table.column_names
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SchemaError(f"column {twice!r} is there twice; rename one of them")
-    return table
+    return names
 
 
-def _from_pandas(frame: Any) -> pa.Table:
-    if not hasattr(frame, "columns"):
-        raise InputError("cannot read reviews from a pandas Series; give a DataFrame")
-    arrays = {}
-    for position, name in enumerate(frame.columns):
-        column = frame.iloc[:, position]
-        try:
-            array = pa.Array.from_pandas(column)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            # A column of mixed objects: each as its text.
-            array = pa.array([None if v is None or v != v else str(v) for v in column], pa.large_string())
-        arrays[str(name)] = array
-    if len(arrays) != len(frame.columns):
-        raise SchemaError("two columns have the same name; rename one of them")
-    return pa.table(arrays)
+def to_arrow(source: Any, wanted: Sequence[str]) -> pa.Table:
+    """Some columns of a pandas, polars or Arrow table as an Arrow table. The source is not changed."""
+    if type(source).__module__.startswith("pandas"):
+        names = column_names(source)
+        columns = [_from_pandas(source.iloc[:, names.index(name)], name) for name in wanted]
+        return pa.Table.from_arrays(columns, names=[str(k) for k in range(len(wanted))])
+    try:
+        if isinstance(source, pa.RecordBatch):
+            source = pa.Table.from_batches([source])
+        if hasattr(source, "collect_schema"):
+            source = source.lazy().select(list(dict.fromkeys(wanted))).collect().to_arrow()
+        table = source if isinstance(source, pa.Table) else pa.table(source)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        raise InputError(f"the table cannot be read: {_first_line(error)}") from error
+    return pa.Table.from_arrays([table.column(name) for name in wanted], names=[str(k) for k in range(len(wanted))])
+
+
+def _from_pandas(column: Any, name: str) -> pa.Array:
+    """A pandas column; periods, and objects that Arrow has no type for, as their text."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.astype(str)
+    try:
+        return pa.Array.from_pandas(column)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        missing = [bool(pd.api.types.is_scalar(v) and pd.isna(v)) for v in column]
+        texts = [None if gone else str(v) for gone, v in zip(missing, column, strict=True)]
+    for number, text in enumerate(texts):
+        if text is not None and not careful.is_utf8(text):
+            raise InputError(f"row {number} of column {name!r} holds text that is not valid Unicode; mend or drop it")
+    return pa.array(texts, pa.large_string())
+
+
+def _for_duckdb(array: Any) -> Any:
+    """Types that DuckDB has no equal of, as ones that hold the same values."""
+    if pa.types.is_float16(array.type):
+        return array.cast(pa.float32())
+    if pa.types.is_decimal256(array.type):
+        return array.cast(pa.string())
+    return array
 
 
 def _open_files(
@@ -236,10 +258,19 @@ class _Parquet:
             raise InputError(f"{file.name!r} is no Parquet file, or is cut short: {_first_line(error)}") from error
 
     def load(self, relation: Relation, schema: Schema) -> Part:
-        scan = f"read_parquet('{_quote(self.path)}', binary_as_string = true, file_row_number = true)"
-        columns = tuple(_identifier(axis.column) for axis in schema.axes)
+        plain = f"'{_quote(self.path)}', binary_as_string = true, hive_partitioning = false"
+        # DuckDB takes names that differ by case for the same and renames them: so by position.
+        described = relation.rows(f"DESCRIBE SELECT * FROM read_parquet({plain})")
+        columns = []
+        for axis in schema.axes:
+            if self.names.count(axis.column) > 1:
+                raise SchemaError(f"{self.file.name!r} has two columns {axis.column!r}; rename one of them")
+            columns.append(_identifier(str(described[self.names.index(axis.column)][0])))
+        numbered = "file_row_number" not in [name.lower() for name in self.names]
+        scan = f"read_parquet({plain}{', file_row_number = true' if numbered else ''})"
         types = _types(relation.connection, scan, columns)
-        return Part(scan, columns, types, "file_row_number", lambda row: f"{self.file.name} row {row + 1}")
+        row = "file_row_number" if numbered else ""
+        return Part(scan, tuple(columns), types, row, lambda rows: [f"{self.file.name} row {n + 1}" for n in rows])
 
 
 class _Delimited:
@@ -268,17 +299,13 @@ class _Delimited:
             f"quote = '\"', escape = '\"', max_line_size = {LONGEST_LINE}, columns = {{{fields}}})"
         )
         if _loads(relation, f"CREATE TABLE {table} AS SELECT {', '.join(f'f{p}' for p in wanted)} FROM {scan}"):
-            return Part(table, columns, types, "rowid", self._line)
+            return Part(table, columns, types, "rowid", self._lines)
         rows = careful.csv_rows(self.path, self.delimiter, len(self.header))
         return _careful_part(relation, self.file, self.number, rows, wanted, columns)
 
-    def _line(self, record: int) -> str:
-        """The physical line of a record: quoted fields may hold newlines, so it must be counted."""
-        rows = careful.csv_rows(self.path, self.delimiter, len(self.header))
-        for number, row in enumerate(rows):
-            if number == record:
-                return f"{self.file.name} line {row.line}"
-        return f"{self.file.name} record {record + 1}"
+    def _lines(self, records: list[int]) -> list[str]:
+        """The physical lines of records: quoted fields may hold newlines, so they must be counted."""
+        return _count_lines(careful.csv_rows(self.path, self.delimiter, len(self.header)), records, self.file.name)
 
 
 class _JsonLines:
@@ -288,7 +315,8 @@ class _JsonLines:
         self.file, self.path, self.number = file, path, number
         keys: dict[str, None] = {}
         for count, row in enumerate(careful.text_lines(path)):
-            if count >= JSON_SAMPLE:
+            # Roles that the first objects lack may come later, so look further for them.
+            if count >= (JSON_SAMPLE if knows_every_role(keys) else JSON_LONG_SAMPLE):
                 break
             parsed = json_object(row.fields[0]) if isinstance(row, careful.Record) else None
             keys.update(dict.fromkeys(parsed or ()))
@@ -306,10 +334,12 @@ class _JsonLines:
         taken = ", ".join(
             f"json_extract_string(line, '{_pointer(axis.column)}') AS f{k}" for k, axis in enumerate(schema.axes)
         )
-        valid = "CASE WHEN json_type(line) = 'OBJECT' THEN true ELSE error('not an object') END"
+        # What only some readers of JSON take, such as a comma before a bracket, is left to the careful one.
+        strict = "json_type(line) = 'OBJECT' AND NOT regexp_matches(line, ',\\s*[}\\]]')"
+        valid = f"CASE WHEN {strict} THEN true ELSE error('not an object') END"
         table = f"text_{self.number}"
         if _loads(relation, f"CREATE TABLE {table} AS SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"):
-            return Part(table, fields, ("VARCHAR",) * len(fields), "rowid", self._line)
+            return Part(table, fields, ("VARCHAR",) * len(fields), "rowid", self._lines)
         rows = self._objects([axis.column for axis in schema.axes])
         return _careful_part(relation, self.file, self.number, rows, range(len(fields)), fields)
 
@@ -327,11 +357,8 @@ class _JsonLines:
                 else:
                     yield careful.BadRow(row.line, "not valid UTF-8", str(row.fields[0])[:80])
 
-    def _line(self, record: int) -> str:
-        for number, row in enumerate(careful.text_lines(self.path)):
-            if number == record:
-                return f"{self.file.name} line {row.line}"
-        return f"{self.file.name} record {record + 1}"
+    def _lines(self, records: list[int]) -> list[str]:
+        return _count_lines(careful.text_lines(self.path), records, self.file.name)
 
 
 _LOADERS: dict[str, type[_Parquet] | type[_JsonLines] | type[_Delimited]] = {
@@ -352,13 +379,33 @@ def _careful_part(
 ) -> Part:
     """Reads a text file row by row into Parquet, and counts the rows that cannot be parsed."""
     target = relation.folder / f"careful-{number}.parquet"
-    bad = careful.to_parquet(rows, wanted, target)
+    try:
+        bad = careful.to_parquet(rows, wanted, target)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write temporary files to {relation.folder.parent}: {error.strerror or error}; "
+            "free some space or choose another folder with --temp-directory"
+        ) from error
     for row in bad:
         relation.rejected[row.reason] += 1
         if len(relation.examples) < 100:
             relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
     scan = f"read_parquet('{_quote(target)}')"
-    return Part(scan, columns, ("VARCHAR",) * len(columns), "line", lambda n: f"{file.name} line {n}")
+    return Part(
+        scan, columns, ("VARCHAR",) * len(columns), "line", lambda rows: [f"{file.name} line {n}" for n in rows]
+    )
+
+
+def _count_lines(rows: Iterator[careful.Record | careful.BadRow], records: list[int], name: str) -> list[str]:
+    """Where the records with these numbers stand; one pass for all of them."""
+    wanted, last = set(records), max(records, default=-1)
+    lines = {}
+    for number, row in enumerate(rows):
+        if number in wanted:
+            lines[number] = f"{name} line {row.line}"
+        if number >= last:
+            break
+    return [lines.get(number, f"{name} record {number + 1}") for number in records]
 
 
 def _loads(relation: Relation, statement: str) -> bool:
@@ -400,6 +447,8 @@ def _plain_words(folder: Path) -> Iterator[None]:
 
     try:
         yield
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise InputError(f"the table holds text that is not valid Unicode: {error.reason}") from error
     except duckdb.Error as error:
         text = str(error)
         if "No space left" in text or "max_temp_directory_size" in text:

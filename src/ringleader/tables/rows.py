@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ringleader.errors import InputError, SchemaError
+from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import careful
 from ringleader.tables.files import ReviewFile, locate, plain
-from ringleader.tables.read import to_arrow
+from ringleader.tables.read import column_names, to_arrow
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
 
 Row = tuple[str, dict[str, str | None]]
@@ -29,10 +29,12 @@ def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], wh
     """
     if isinstance(source, (str, os.PathLike)):
         for file in locate(source):
-            with tempfile.TemporaryDirectory(prefix="ringleader-") as folder:
+            with _temporary_folder() as folder:
                 yield from _file_rows(file, plain(file, Path(folder), 0), required, optional, what)
         return
-    yield from _table_rows(to_arrow(source), required, optional, f"the {what}")
+    names = choose(column_names(source), required, optional, f"the {what}", what)
+    columns = [column.to_pylist() for column in to_arrow(source, names).columns]
+    yield from _text_rows(names, columns)
 
 
 def _file_rows(
@@ -52,6 +54,8 @@ def _file_rows(
             where = f"{file.name} line {row.line}"
             if parsed is None:
                 raise InputError(f"{where} of the {what} is no JSON object")
+            if not all(isinstance(v, str) is False or careful.is_utf8(v) for v in parsed.values()):
+                raise InputError(f"{where} of the {what} holds text that is not valid Unicode")
             if not checked:
                 choose(list(parsed), required, (), repr(file.name), what)
                 checked = True
@@ -71,21 +75,35 @@ def _file_rows(
 
 def _table_rows(table: pa.Table, required: Sequence[str], optional: Sequence[str], name: str) -> Iterator[Row]:
     names = choose(table.column_names, required, optional, name, name)
-    columns = [table.column(n).to_pylist() for n in names]
+    yield from _text_rows(names, [table.column(n).to_pylist() for n in names])
+
+
+def _text_rows(names: list[str], columns: list[list[Any]]) -> Iterator[Row]:
     for number, values in enumerate(zip(*columns, strict=True)):
         yield f"row {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="ringleader-")
+    except OSError as error:
+        raise StorageError(f"cannot write into {tempfile.gettempdir()}: {error.strerror}") from error
 
 
 def _text(value: Any) -> str | None:
     if value is None or (isinstance(value, float) and value != value):
         return None
-    return str(value)
+    # A float column is what whole numbers with gaps become: 7.0 names the entity 7.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def choose(
     available: Sequence[str], required: Sequence[str], optional: Sequence[str], where: str, what: str
 ) -> list[str]:
     """The columns to take, or an error that says which is missing and what was found."""
+    twice = next((name for name in (*required, *optional) if list(available).count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(f"{where} has two columns {twice!r}; rename one of them")
     for name in required:
         if name not in available:
             close = difflib.get_close_matches(name, available, n=1, cutoff=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -83,6 +83,9 @@ def parse_modes(modes: Sequence[str] | Mapping[str, str] | None) -> list[Axis | 
         raise SettingsError(f"modes is the text {modes!r}; give a list such as ['reviewer', 'product']")
     if isinstance(modes, Mapping):
         return [parse_axis(f"{name}={spec}") for name, spec in modes.items()]
+    odd = next((text for text in modes if not isinstance(text, str)), None)
+    if odd is not None:
+        raise SettingsError(f"mode {odd!r} is no text; give names such as 'reviewer', or NAME=COLUMN")
     unknown = [text for text in modes if "=" not in text and text not in DEFAULT_MODES]
     if unknown:
         raise SettingsError(
@@ -104,8 +107,12 @@ def resolve(
     default modes, or for axes of one's own. A default mode that no column plays is dropped, except
     that a reviewer, and a product or a seller, must be there.
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise SettingsError(f"columns is {columns!r}; give a mapping such as {{'reviewer': 'user_id'}}")
     given = {_role(name): column for name, column in (columns or {}).items()}
-    for role in given:
+    for role, column_name in given.items():
+        if not isinstance(column_name, str):
+            raise SettingsError(f"the column of {role!r} is {column_name!r}; give its name as text")
         if role not in KNOWN_NAMES:
             raise SettingsError(
                 f"there is no role {role!r}; columns can be named for {', '.join(KNOWN_NAMES)}; "
@@ -114,7 +121,15 @@ def resolve(
     axes: list[Axis] = []
     guessed: dict[str, str] = {}
     dropped: list[str] = []
-    for wanted in parse_modes(modes):
+    asked = parse_modes(modes)
+    unused = [role for role in given if role not in [_role(m) for m in asked if isinstance(m, str)]]
+    if unused:
+        raise SettingsError(f"a column is named for {unused[0]!r}, but that is none of the modes asked for")
+    names = [m if isinstance(m, str) else m.mode for m in asked]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"mode {twice!r} is given twice; every mode needs its own name")
+    for wanted in asked:
         if isinstance(wanted, Axis):
             axes.append(replace(wanted, column=_find(wanted.column, available, where)))
             continue
@@ -148,10 +163,12 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
         )
     if len(axes) < 2:
         raise SettingsError(f"a tensor needs at least two modes, got {', '.join(a.mode for a in axes) or 'none'}")
-    seen = [axis.mode for axis in axes]
-    twice = sorted({mode for mode in seen if seen.count(mode) > 1})
-    if twice:
-        raise SettingsError(f"mode {twice[0]!r} is given twice; every mode needs its own name")
+
+
+def knows_every_role(available: Iterable[str]) -> bool:
+    """Whether some column is known for each of the default modes."""
+    folded = {name.strip().lower() for name in available}
+    return all(folded & set(names) for names in KNOWN_NAMES.values())
 
 
 def _role(name: str) -> str:

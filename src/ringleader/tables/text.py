@@ -37,23 +37,20 @@ def delimiter_of(head: str) -> str:
 
 
 def json_object(text: str | None) -> dict[str, Any] | None:
-    """An object with its numbers kept as they are written; None where the text is no JSON object."""
+    """The object that a text is; None where it is none."""
     try:
-        parsed = json.loads(text or "", parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+        parsed = json.loads(text or "", parse_constant=str, object_pairs_hook=_first_of_each)
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None
 
 
-class _Number(str):
-    """A JSON number as it is written."""
-
-
-def _refuse(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+def _first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys may repeat: the first counts, as for DuckDB."""
+    return dict(reversed(pairs))
 
 
 def json_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
-    return json.dumps(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -68,6 +68,8 @@ def read_reviews(
     -------
     SparseTensor; its ``report`` says what was read, guessed and refused.
     """
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024):
+        raise SettingsError(f"threads is {threads!r}; choose a whole number from 1 to 1,024")
     with open_relation(
         source,
         columns=columns,
@@ -126,6 +128,7 @@ def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[
     for k, (column, vocabulary) in enumerate(zip(checked.columns, vocabularies, strict=True)):
         if vocabulary.kind == "number" and column.kind == "number":
             exact = replace(column, values=column.exact, edges=None)
+            checked.notes = [n for n in checked.notes if not n.startswith(f"{column.axis.mode} has ")]  # old bins hold
             checked.columns[k] = binned(exact, vocabulary.edges) if vocabulary.edges else exact
         elif vocabulary.kind == "category" and column.kind == "number":
             checked.columns[k] = text_column(checked, k, column.axis)  # words before, so words now
@@ -308,7 +311,7 @@ def _count_in_database(checked: Checked, book: _Vocabularies) -> Cells:
         f"SELECT count(*), sum(n) FROM (SELECT {names}{beside}, count(*) AS n FROM coded GROUP BY ALL)"
     )[0]
     n_cells = relation.rows(f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM coded)")[0][0]
-    coordinates, counts = mapped(n_cells, len(checked.columns))
+    coordinates, counts = mapped(n_cells, len(checked.columns), relation.folder.parent)
     at = 0
     for batch in relation.batches(f"SELECT {names}, count(*) AS n FROM coded GROUP BY {names} ORDER BY {names}"):
         for k in range(len(checked.columns)):

@@ -6,15 +6,17 @@ same table gives the same tensor whatever the order of its rows.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, StorageError
 from ringleader.tensor.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -144,11 +146,14 @@ class SparseTensor:
         return self._groupings[k]
 
     def decode(self) -> pd.DataFrame:
-        """The distinct table: one row per cell, a column per mode, and ``count``."""
+        """The distinct table: a row per cell, a column per mode, and ``count`` (``count_`` beside a mode ``count``)."""
         import pandas as pd
 
         columns: dict[str, Any] = {v.mode: v.decode(self.coordinates[:, k]) for k, v in enumerate(self.vocabularies)}
-        columns["count"] = self.counts.copy()
+        name = "count"
+        while name in columns:  # a mode may be called that
+            name += "_"
+        columns[name] = self.counts.copy()
         return pd.DataFrame(columns)
 
 
@@ -175,21 +180,29 @@ def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     return _read_only(grouping.offsets, cells)
 
 
-def mapped(n_cells: int, n_modes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def mapped(n_cells: int, n_modes: int, folder: Path) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Empty coordinates and counts in memory-mapped files, for tables larger than memory."""
-    coordinates, counts = _mapped_arrays([((n_cells, n_modes), np.int32), ((n_cells,), np.int64)])
+    coordinates, counts = _mapped_arrays([((n_cells, n_modes), np.int32), ((n_cells,), np.int64)], folder)
     return coordinates, counts
 
 
-def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]]) -> list[npt.NDArray[Any]]:
+def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]], folder: Path | None = None) -> list[npt.NDArray[Any]]:
     """Arrays in unlinked temporary files: the space comes back when the last view of them goes."""
     arrays: list[npt.NDArray[Any]] = []
     for shape, kind in wanted:
         if 0 in shape:
             arrays.append(np.empty(shape, kind))
             continue
-        with tempfile.TemporaryFile(prefix="ringleader-") as handle:
-            arrays.append(np.memmap(handle, dtype=kind, mode="w+", shape=shape))
+        try:
+            with tempfile.TemporaryFile(prefix="ringleader-", dir=folder) as handle:
+                # Without its blocks reserved, a full disk would kill the process at the first write.
+                os.posix_fallocate(handle.fileno(), 0, int(np.prod(shape)) * np.dtype(kind).itemsize)
+                arrays.append(np.memmap(handle, dtype=kind, mode="w+", shape=shape))
+        except OSError as error:
+            raise StorageError(
+                f"cannot keep the tensor in temporary files: {error.strerror or error}; "
+                "free some space or choose another folder with --temp-directory"
+            ) from error
     return arrays
 
 
