@@ -120,9 +120,7 @@ def test_permuting_ids_permutes_the_result(problem: Problem, seed: int) -> None:
     for k, rows in start.items():
         back[k][renamed[k]] = rows
     targets = tuple(t._replace(codes=renamed[t.mode][t.codes]) for t in problem.targets)
-    second = build_problem(
-        other, targets, problem.config, start_rows=back, drawn=renamed[contrast][drawn][order]
-    )
+    second = build_problem(other, targets, problem.config, start_rows=back, drawn=renamed[contrast][drawn][order])
     one, _ = fit_loop(first, start_state(first), sweeps=3)
     two, _ = fit_loop(second, start_state(second), sweeps=3)
     for k in range(len(sizes)):

@@ -69,8 +69,7 @@ def test_ten_sweeps_are_four_a_save_a_load_and_six_more(preset: str, learner: st
     part, _ = fit_loop(problem, start_state(problem), sweeps=4)
     stored = {name: array.tobytes() for name, array in part.to_arrays().items()}
     arrays = {
-        name: np.frombuffer(stored[name], array.dtype).reshape(array.shape)
-        for name, array in part.to_arrays().items()
+        name: np.frombuffer(stored[name], array.dtype).reshape(array.shape) for name, array in part.to_arrays().items()
     }
     again = small_problem(preset, learner=learner, sweeps=10, heldout=0.1, **settings)
     resumed, history = fit_loop(again, State.from_arrays(arrays))

@@ -153,9 +153,7 @@ def spikes(
     return [kept[high[bins] & (runs[bins] == run)] for run in range(1, int(runs.max(initial=0)) + 1)]
 
 
-def block_of_group(
-    searched: Searched, k: int, group: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint8], float]:
+def block_of_group(searched: Searched, k: int, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], float]:
     """The block around a group of mode k: in each other mode, in turn, the prefix that is most suspicious."""
     modes = searched.coordinates.shape[1]
     member = np.ones(searched.starts[-1], np.uint8)

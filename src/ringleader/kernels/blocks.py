@@ -92,9 +92,7 @@ class Statistics(NamedTuple):
 
 def no_terms(rank: int) -> Terms:
     """A mode without labels."""
-    return Terms(
-        np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros((0, rank + 1)), np.zeros(0)
-    )
+    return Terms(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros((0, rank + 1)), np.zeros(0))
 
 
 def no_statistics(rank: int, dtype: Any = np.float64) -> Statistics:

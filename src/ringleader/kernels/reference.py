@@ -268,9 +268,7 @@ def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate:
     return np.asarray(x + change)
 
 
-def sweep_blocks(
-    view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
-) -> None:
+def sweep_blocks(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
     """Update the factor rows of every block in place; write cavity rows of labelled entities where wanted."""
     gradients, curvatures = block_moments(view, blocks, rule)
     rank = view.factors.shape[1]

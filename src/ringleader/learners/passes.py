@@ -148,9 +148,7 @@ def _batch_blocks(problem: Problem, view: View, mode: int, cells: Codes, move: M
     total = problem.tensor.degrees(mode)
     if mode != contrast or problem.config.negatives == 0:
         scale = total[entities] / (ends - begins) if problem.config.carry else None
-        return plan_blocks(
-            mode, entities, (begins, ends, own), scale=scale, rate=_rate(problem, len(entities), move)
-        )
+        return plan_blocks(mode, entities, (begins, ends, own), scale=scale, rate=_rate(problem, len(entities), move))
     drawn = view.tuples[cells, modes:]
     drawn_entities, drawn_begins, drawn_ends, drawn_cells = _lists(
         drawn.ravel(), np.repeat(cells, problem.config.negatives)

@@ -195,13 +195,14 @@ class _Vocabularies:
     def codes(self, k: int, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Codes of numbers or times, all of which are in the vocabulary."""
         known = self.numbers[k]
-        width = self.checked.columns[k].axis.bin_seconds
-        if width is not None and len(known) and (known.max() - known.min()) // width < LARGEST_CALENDAR:
-            # Bins are evenly spaced, so a table of them all replaces the search.
-            first = known.min()
-            table = np.zeros((known.max() - first) // width + 1, np.int64)
-            table[(known - first) // width] = np.arange(len(known))
-            found: npt.NDArray[np.int64] = table[(values - first) // width]
+        width = self.checked.columns[k].axis.bin_seconds or 1
+        first = known.min()
+        if (known.max() - first) / width < LARGEST_CALENDAR and np.array_equal(known, np.floor(known)):
+            # Bins (and most ratings) are evenly spaced, so a table of them all replaces the search.
+            table = np.zeros(int(known.max() - first) // width + 1, np.int64)
+            table[(known - first).astype(np.int64) // width] = np.arange(len(known))
+            steps = (values - first).astype(np.int64, copy=False)
+            found: npt.NDArray[np.int64] = table[steps // width if width > 1 else steps]
             return found
         order = np.argsort(known, kind="stable")
         codes: npt.NDArray[np.int64] = order[np.searchsorted(known[order], values)]
@@ -252,8 +253,9 @@ def _count_in_memory(checked: Checked, book: _Vocabularies) -> Cells:
             key = np.zeros(len(batch), np.uint64)
             for k in modes:
                 raw = np.asarray(batch.column(k))
-                codes = book.codes(k, raw) if k in book.numbers else raw
-                key = key * np.uint64(book.sizes[k]) + codes.astype(np.uint64)
+                key *= np.uint64(book.sizes[k])
+                # Both unsigned: added to a signed number, 64 bits would go through floats and lose their ends.
+                key += (book.codes(k, raw) if k in book.numbers else raw).astype(np.uint64)
             target.append(key)
         for j, beside in enumerate(extras):
             beside.append(np.asarray(batch.column(len(book.sizes) + j)))
@@ -268,7 +270,9 @@ def _count(
     order = None if len(keys) == 1 else np.lexsort(tuple(reversed(keys)))
     ordered = [np.sort(keys[0])] if order is None else [key[order] for key in keys]
     starts = np.flatnonzero(_changes(ordered))
-    counts = np.diff(starts, append=len(ordered[0]))
+    counts = np.full(len(starts), len(ordered[0]), np.int64)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] -= starts[-1:]
     distinct = [word[starts] for word in ordered]
     del ordered
     if not extras:
@@ -287,11 +291,12 @@ def _count(
     extras.clear()
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
     for word, modes in zip(distinct, words, strict=True):
-        left = word
+        rest, code = np.empty_like(word), np.empty_like(word)
         for k in reversed(modes):
-            rest = left // np.uint64(sizes[k])
-            coordinates[:, k] = left - rest * np.uint64(sizes[k])
-            left = rest
+            np.floor_divide(word, np.uint64(sizes[k]), out=rest)
+            np.multiply(rest, np.uint64(sizes[k]), out=code)
+            coordinates[:, k] = np.subtract(word, code, out=code)
+            word[:] = rest
     return Cells(coordinates, counts, duplicates)
 
 
