@@ -72,7 +72,7 @@ class Relation:
         result: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
         return result
 
-    def batches(self, sql: str, size: int = 1 << 18) -> Iterator[pa.RecordBatch]:
+    def batches(self, sql: str, size: int = 1 << 16) -> Iterator[pa.RecordBatch]:
         """Streams the result of a query."""
         relation = self.connection.sql(sql)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch

@@ -245,22 +245,23 @@ def _exact_columns(checked: Checked) -> list[int]:
 def _count_in_memory(checked: Checked, book: _Vocabularies) -> Cells:
     exact = _exact_columns(checked)
     words = _pack_layout(book.sizes)
-    packed: list[list[npt.NDArray[np.uint64]]] = [[] for _ in words]
-    extras: list[list[npt.NDArray[Any]]] = [[] for _ in exact]
+    keys = [np.zeros(checked.rows, np.uint64) for _ in words]
+    extras: list[npt.NDArray[Any]] = [np.empty(checked.rows, _exact_type(checked.columns[k])) for k in exact]
     checked.relation.rows("SET preserve_insertion_order = false")
+    filled = 0
     for batch in checked.relation.batches(book.joined(exact)):
-        for target, modes in zip(packed, words, strict=True):
-            key = np.zeros(len(batch), np.uint64)
+        here = slice(filled, filled + len(batch))
+        filled += len(batch)
+        for target, modes in zip(keys, words, strict=True):
+            key = target[here]
             for k in modes:
                 raw = np.asarray(batch.column(k))
                 key *= np.uint64(book.sizes[k])
                 # Both unsigned: added to a signed number, 64 bits would go through floats and lose their ends.
                 key += (book.codes(k, raw) if k in book.numbers else raw).astype(np.uint64)
-            target.append(key)
         for j, beside in enumerate(extras):
-            beside.append(np.asarray(batch.column(len(book.sizes) + j)))
-    keys = [_joined(pieces, np.uint64) for pieces in packed]
-    return _count(keys, [_joined(pieces, np.int64) for pieces in extras], words, book.sizes)
+            beside[here] = np.asarray(batch.column(len(book.sizes) + j))
+    return _count([key[:filled] for key in keys], [beside[:filled] for beside in extras], words, book.sizes)
 
 
 def _count(
@@ -339,10 +340,8 @@ def _pack_layout(sizes: Sequence[int]) -> list[list[int]]:
     return words
 
 
-def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
-    joined = np.concatenate(pieces) if pieces else np.empty(0, kind)
-    pieces.clear()
-    return joined
+def _exact_type(column: Column) -> Any:
+    return np.int64 if column.kind == "time" else np.float64
 
 
 def _changes(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
