@@ -25,6 +25,8 @@ from ringleader.tensor.vocabulary import Kind, Vocabulary
 BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
 
+UNPACK_ROWS = 1 << 15
+"""Cells whose codes are unpacked at a time."""
 
 LARGEST_CALENDAR = 1 << 20
 """Time bins that are looked up in a table of the whole calendar; above that they are searched."""
@@ -274,15 +276,13 @@ def _count(
     counts = np.full(len(starts), len(ordered[0]), np.int64)
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] -= starts[-1:]
-    distinct = [word[starts] for word in ordered]
-    del ordered
     if not extras:
         duplicates = len(keys[0]) - len(starts)
     else:
         # Only cells seen more than once can hold exact copies.
         repeated = counts > 1
         if order is None:
-            rows = np.flatnonzero(np.isin(keys[0], distinct[0][repeated]))
+            rows = np.flatnonzero(np.isin(keys[0], ordered[0][starts[repeated]]))
         else:
             rows = order[np.repeat(repeated, counts)]
         columns = [column[rows] for column in (*keys, *extras)]
@@ -291,13 +291,14 @@ def _count(
     keys.clear()
     extras.clear()
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
-    for word, modes in zip(distinct, words, strict=True):
-        rest, code = np.empty_like(word), np.empty_like(word)
-        for k in reversed(modes):
-            np.floor_divide(word, np.uint64(sizes[k]), out=rest)
-            np.multiply(rest, np.uint64(sizes[k]), out=code)
-            coordinates[:, k] = np.subtract(word, code, out=code)
-            word[:] = rest
+    for first in range(0, len(starts), UNPACK_ROWS):  # a piece at a time stays in the cache
+        here = slice(first, first + UNPACK_ROWS)
+        for word, modes in zip(ordered, words, strict=True):
+            left = word[starts[here]]
+            for k in reversed(modes):
+                rest = left // np.uint64(sizes[k])
+                coordinates[here, k] = left - rest * np.uint64(sizes[k])
+                left = rest
     return Cells(coordinates, counts, duplicates)
 
 
