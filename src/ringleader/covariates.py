@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.covariates_counterpart import SHRINK, counterpart_columns
-from ringleader.covariates_market import HIGH, LOW, Column, Judged, Market, rating_sides, ratio, read_market
+from ringleader.covariates_market import HIGH, LOW, Column, Judged, Market, ratio, read_market
 from ringleader.covariates_time import (
     Burst,
     Calendar,
@@ -36,7 +36,7 @@ from ringleader.tensor.sparse import SparseTensor
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Covariates", "Market", "behaviour", "rating_sides", "read_market"]
+__all__ = ["Covariates", "Market", "behaviour", "read_market"]
 
 WINDOW_NAMES = ("short", "medium", "long")
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.covariates_time import Burst, Calendar, Floats, Ints, local_excess, read_calendar, sum_by
+from ringleader.lockstep_groups import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 
 LOW, MIDDLE, HIGH = 0, 1, 2
@@ -51,21 +52,6 @@ class Column(NamedTuple):
     sentence: str
     values: Floats
     burst: Burst | None = None
-
-
-def rating_sides(values: Floats) -> tuple[float, float]:
-    """(low, high): ratings at most low are bad, at least high good. By sign, else the outer quarters of the scale.
-
-    Whole numbers between 1 and 5 are stars, also where nobody gave one of them: bad is 1-2, good 4-5.
-    """
-    least, most = float(values.min()), float(values.max())
-    if least < 0 < most:
-        return float(values[values < 0].max()), float(values[values > 0].min())
-    if least >= 1 and most <= 5 and bool((values == np.floor(values)).all()):
-        least, most = 1.0, 5.0
-    if least == most:
-        return -np.inf, most
-    return least + 0.25 * (most - least), least + 0.75 * (most - least)
 
 
 def read_market(tensor: SparseTensor) -> Market:

@@ -1,4 +1,4 @@
-"""RingDetector: wires reading, encoding, labels, model, learners, evidence and store. No mathematics here."""
+"""RingDetector: wires reading, encoding, labels, model, learners, evidence, head and store. No mathematics here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,21 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ringleader import store
+from ringleader.cores import Cores, CoreSettings, find_cores
+from ringleader.covariates import Market, behaviour, read_market
+from ringleader.covariates_given import Aligned, GivenCovariates, read_covariates
 from ringleader.errors import ResumeError, SettingsError
-from ringleader.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, review_evidence, suspicion
-from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Label, Labels, read_labels
+from ringleader.evidence import (
+    SHRINK_REVIEWS,
+    ReviewEvidence,
+    entity_evidence,
+    entity_suspicion,
+    review_evidence,
+    suspicion_parts,
+)
+from ringleader.head_inputs import Inputs, shared_inputs, with_association, with_given
+from ringleader.heads import AnyHead, fit_target, head_from_arrays, heads_to_arrays, judge
+from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Label, Labels, TargetKind, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.model.config import ModelConfig
@@ -26,6 +38,7 @@ from ringleader.model.posterior import head_log_odds
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import fresh_heads, start_state
 from ringleader.model.state import State, extend_state
+from ringleader.reasons import Explanation, Weighed, nearest_known, own_cores, strongest_reviews, weigh_contributions
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
@@ -34,8 +47,6 @@ Floats = npt.NDArray[np.float64]
 Callback = Callable[[SweepInfo], bool | None]
 SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
-SUSPICION_PARTS = ("lockstep_mean", "lockstep_top10")
-"""What stands beside the evidence without labels. Bursts made it worse on nine markets of one size."""
 FREE_TO_CHANGE = ("threads", "backend")
 """Settings that do not change the result, so that a fit may be resumed with others."""
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
@@ -58,6 +69,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     contrast : the mode whose entities the negatives replace; the first by default.
     joint : whether labels move the factors; None for the preset's.
     count_weight : what a cell seen c times weighs: "one", "log" (1 + log c) or "count".
+    holdout : share of the known accounts kept from training, to evaluate on; they are in ``heldout_``.
+    prevalence : share of abusive accounts in the market, or {mode: share}; estimated where None.
     heldout_reviews : share of reviews kept from training, to measure the likelihood on.
     patience : stop after so many sweeps without a better held-out likelihood; 0 never stops.
     settings : other settings of ``ringleader.model.config.ModelConfig``, by name.
@@ -76,6 +89,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         contrast: str | None = None,
         joint: bool | None = None,
         count_weight: str | None = None,
+        holdout: float = 0.0,
+        prevalence: float | Mapping[str, float] | None = None,
         heldout_reviews: float = 0.0,
         patience: int = 0,
         settings: Mapping[str, Any] | None = None,
@@ -90,6 +105,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.contrast = contrast
         self.joint = joint
         self.count_weight = count_weight
+        self.holdout = holdout
+        self.prevalence = prevalence
         self.heldout_reviews = heldout_reviews
         self.patience = patience
         self.settings = settings
@@ -103,19 +120,28 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         reviews: Any,
         labels: Any = None,
         *,
+        covariates: Any = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
-        With ``checkpoint``, the model is saved there after every sweep; with ``resume``, a fit that
-        was stopped goes on to the same bits as one that was not.
+        ``covariates`` is a table of mode, entity and any numbers known about accounts. With ``checkpoint``, the
+        model is saved there after every sweep; with ``resume``, a fit that was stopped goes on to the same bits as one
+        that was not.
         """
         tensor = _as_tensor(reviews)
         known = _as_labels(labels)
+        self.heldout_: Labels | None = None
+        if self.holdout:
+            if known is None:
+                raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
+            known, self.heldout_ = known.split(self.holdout, _seed(self.random_state))
+        self.covariates_ = _as_covariates(covariates)
         config, start = self._start(tensor)
         self.complete_ = False
+        self.heads_: tuple[AnyHead, ...] | None = None
         self._prepare(tensor, known, config, start)
         self.resumed_from_: int | None = None
         state = self._resumed(checkpoint, config) if resume and checkpoint is not None else None
@@ -138,7 +164,9 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if not self.complete_:
             self.state_, _ = fit_loop(self.problem_, state, callback=after_sweep)
         self.complete_ = True
-        if checkpoint is not None and not (self.stored_ and self.stored_.meta["complete"]):
+        finished = self.stored_ is not None and self.stored_.meta["heads"] is not None
+        self.heads_ = _stored_heads(self.stored_) if finished and self.stored_ is not None else self._fit_heads()
+        if checkpoint is not None and not finished:
             self.save(checkpoint)
         return self
 
@@ -181,6 +209,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         moved = {k: np.flatnonzero(mask) for k, mask in enumerate(touched)}
         self.state_, _ = fit_loop(self.problem_, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
         self.complete_ = True
+        self.heads_ = self._fit_heads()
         return self
 
     def _encode_new(self, reviews: Any) -> SparseTensor:
@@ -228,6 +257,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Lays out a fit and forgets what an earlier one left. ``start`` are first rows of the contrast mode."""
         aligned = known.align(tensor) if known is not None else AlignedLabels((), {})
+        self.given_ = self.covariates_.align(tensor) if self.covariates_ is not None else Aligned({}, {})
         rows = {config.contrast: start} if start is not None else None
         self.problem_: Problem = build_problem(tensor, aligned.targets, config, start_rows=rows)
         self.tensor_ = tensor
@@ -241,6 +271,36 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.stored_: store.Stored | None = None
         self._evidence: ReviewEvidence | None = None
         self._lockstep: Lockstep | None = None
+        self._market: Market | None = None
+        self._cores: Cores | None = None
+        self._inputs: dict[int, Inputs] = {}
+        self.heads_ = None
+
+    def _fit_heads(self) -> tuple[AnyHead, ...]:
+        """The heads of the default preset, one for each target; the other presets score by the joint head."""
+        if self.preset != "default":
+            return ()
+        heads = []
+        for target in self.problem_.targets:
+            mode = self.tensor_.modes[target.mode]
+            share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
+            heads.append(fit_target(target, self.inputs(mode, target.name), self.suspicion(mode), share))
+        return tuple(heads)
+
+    def inputs(self, mode: str, target: str | None = None) -> Inputs:
+        """What the head of a target reads of every entity of a mode."""
+        self._check_fitted()
+        k = self.tensor_.mode_index(mode)
+        if k not in self._inputs:
+            if self._market is None:
+                self._market = read_market(self.tensor_)
+            found = behaviour(self.tensor_, k, market=self._market)
+            self._inputs[k] = shared_inputs(
+                self.tensor_, k, covariates=found, evidence=self.review_evidence(), lockstep=self.lockstep()
+            )
+        wanted = [t for t in self.problem_.targets if t.name == (target or DEFAULT_TARGET)]
+        known = with_association(self._inputs[k], self.tensor_, k, self.lockstep(), wanted, self.config_.seed)
+        return with_given(known, self.given_.modes.get(k))
 
     # -- saving and resuming ------------------------------------------------------------------------
 
@@ -251,6 +311,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             self.complete_ = complete
         before = self.stored_ if self.stored_ is not None and self.stored_.folder == Path(folder) else None
         arrays: dict[str, Any] = {"state": self.state_.to_arrays()}
+        if self.heads_ is not None:
+            arrays.update(heads_to_arrays(self.heads_))
         tables: dict[str, pa.Table] = {}
         keep: list[str] = []
         if before is None:
@@ -258,13 +320,18 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             arrays.update(more)
             if self.labels_ is not None:
                 tables["labels"] = pa.Table.from_pandas(self.labels_.to_frame(), preserve_index=False)
+            if self.heldout_ is not None:
+                tables["heldout"] = pa.Table.from_pandas(self.heldout_.to_frame(), preserve_index=False)
+            if self.covariates_ is not None:
+                tables["covariates"] = pa.Table.from_pandas(self.covariates_.table, preserve_index=False)
             described = {"modes": modes, "data": store.tensor_fingerprint(self.tensor_)}
         else:
-            keep = [part for part in before.files if part != "state"]
+            keep = [part for part in before.files if part != "state" and not part.startswith("head_")]
             described = {"modes": before.meta["modes"], "data": before.meta["data"]}
         meta = {
             **described,
             "complete": self.complete_,
+            "heads": len(self.heads_) if self.heads_ is not None else None,
             "sweep": self.state_.sweep,
             "parameters": _plain(self.get_params()),
             "config": self.config_.to_dict(),
@@ -272,6 +339,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             "labels": {"kind": self.labels_.target_kind, "fingerprint": _labels_fingerprint(self.labels_)}
             if self.labels_ is not None
             else None,
+            "covariates": _covariates_fingerprint(self.covariates_),
             "report": self.tensor_.report.as_dict() if self.tensor_.report is not None else None,
             "history": _plain(self.history_),
         }
@@ -288,6 +356,14 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         saved = stored.meta["labels"]
         if (saved or {}).get("fingerprint") != _labels_fingerprint(self.labels_):
             reasons.append("the labels changed")
+        if stored.meta["covariates"] != _covariates_fingerprint(self.covariates_):
+            reasons.append("the covariates changed")
+        told = stored.meta["parameters"]
+        reasons += [
+            f"{name} was {told[name]} and is {getattr(self, name)}"
+            for name in ("prevalence", "holdout")
+            if told[name] != _plain(getattr(self, name))
+        ]
         old, new = stored.meta["config"], config.to_dict()
         changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
         reasons += [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
@@ -318,17 +394,16 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         nothing = np.full(size, np.nan)
         t = self._target(k, target)
         frame = pd.DataFrame({"entity": self.tensor_.vocabularies[k].decode(np.arange(size))})
-        name = "probability"
-        value = nothing
-        if t is not None and self.config_.joint:
-            psi = head_log_odds(self.problem_, self.state_, t)
-            if self.problem_.targets[t].kind == "real":
-                name, value = "value", psi
-            else:
-                value = 1 / (1 + np.exp(-np.clip(psi, -500, 500)))
+        name, value, lower, upper = "probability", nothing, nothing, nothing
+        if t is not None:
+            name = "value" if self.problem_.targets[t].kind == "real" else name
+            if self.heads_:
+                value, lower, upper = judge(self.heads_[t])
+            elif self.config_.joint:
+                psi = head_log_odds(self.problem_, self.state_, t)
+                value = psi if name == "value" else 1 / (1 + np.exp(-np.clip(psi, -500, 500)))
         frame["score"] = self.suspicion(mode) if np.isnan(value).all() else value
-        frame[name] = value
-        frame["lower"], frame["upper"] = nothing, nothing
+        frame[name], frame["lower"], frame["upper"] = value, lower, upper
         frame["evidence"] = evidence
         codes = self.tensor_.coordinates[:, k]
         frame["reviews"] = np.bincount(codes, weights=self.tensor_.counts, minlength=size).astype(np.int64)
@@ -341,9 +416,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
         self._check_fitted()
         k = self.tensor_.mode_index(mode)
-        beyond_noise = self._entity_evidence(k, excess(self.review_evidence().evidence))
-        together = self.lockstep().entity_scores(self.tensor_, k)
-        return suspicion([beyond_noise, *(together[name] for name in SUSPICION_PARTS)])
+        return entity_suspicion(self.tensor_, k, self.review_evidence(), self.lockstep())
 
     def lockstep(self) -> Lockstep:
         """Who acts together with whom beyond chance."""
@@ -351,6 +424,55 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if self._lockstep is None:
             self._lockstep = find_lockstep(self.tensor_, actor=self.config_.contrast, threads=self.threads)
         return self._lockstep
+
+    def cores(self, settings: CoreSettings | None = None) -> Cores:
+        """Groups that act in lockstep: members, window, density, significance, reviews; the most significant first."""
+        self._check_fitted()
+        if settings is not None:
+            return find_cores(self.tensor_, self.lockstep(), settings, actor=self.config_.contrast)
+        if self._cores is None:
+            self._cores = find_cores(self.tensor_, self.lockstep(), actor=self.config_.contrast)
+        return self._cores
+
+    def explain(self, mode: str, entity: Any, target: str | None = None) -> Explanation:
+        """Why an entity has its score: contributions, strongest reviews, cores, the known bad it resembles."""
+        self._check_fitted()
+        k = self.tensor_.mode_index(mode)
+        code = int(self.tensor_.vocabularies[k].lookup([entity])[0])
+        if code < 0:
+            raise SettingsError(f"there is no {mode} {str(entity)[:60]!r} in the reviews of this model")
+        t = self._target(k, target)
+        weighed, note = self._weighed(k, t, code)
+        inputs = self.inputs(mode, self.problem_.targets[t].name if t is not None else None)
+        table = self.scores(mode, target)
+        name = self.tensor_.vocabularies[k].decode(np.array([code]))[0]
+        row = table[table["entity"] == name].iloc[0].to_dict()
+        bad = np.zeros(0, np.int64)
+        if t is not None and self.problem_.targets[t].kind == "binary":
+            bad = self.problem_.targets[t].codes[self.problem_.targets[t].values > 0].astype(np.int64)
+        about = {"mode": mode, "target": self.problem_.targets[t].name if t is not None else None, "of": len(table)}
+        return Explanation(
+            summary={**about, **row},
+            contributions=weigh_contributions(inputs, weighed, code),
+            reviews=strongest_reviews(self.tensor_, k, code, self.review_evidence(), self.lockstep()),
+            cores=own_cores(self.tensor_, k, code, self.cores()),
+            neighbours=nearest_known(self.tensor_, k, code, bad, self.lockstep()),
+            note=note,
+        )
+
+    def _weighed(self, k: int, t: int | None, code: int) -> tuple[Weighed, str]:
+        """What the score of an entity is made of, and how it was made."""
+        if t is not None and self.heads_:
+            head = self.heads_[t]
+            unit = "log-odds" if self.problem_.targets[t].kind == "binary" else "value"
+            return Weighed(head.names, head.contributions([code])[0], unit), head.note
+        if t is not None and self.config_.joint:
+            parts = self.state_.rows(k)[code].astype(np.float64) * self.state_.heads[t, 1:]
+            names = tuple(f"component {r}" for r in range(len(parts)))
+            return Weighed(names, parts, "log-odds"), "linear in the factors, trained with them"
+        names, scores = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
+        amounts = np.array([score[code] for score in scores]) / len(scores)
+        return Weighed(names, amounts, "suspicion"), "no labels: evidence and lockstep alone"
 
     def evidence(self, mode: str) -> npt.NDArray[np.float64]:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
@@ -389,12 +511,12 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     stored = store.load(folder)
     detector = RingDetector(**stored.meta["parameters"])
     labels = None
+    detector.heldout_ = None
     if stored.meta["labels"] is not None:
-        frame = stored.table("labels").to_pandas()
-        kind = stored.meta["labels"]["kind"]
-        values = frame["label"].astype(float) if kind == "real" else np.where(frame["label"] > 0, 1.0, -1.0)
-        rows = zip(frame["mode"], frame["entity"], frame["target"], values, strict=True)
-        labels = Labels(tuple(Label(m, e, t, float(v)) for m, e, t, v in rows), kind)
+        labels = _labels_of(stored.table("labels"), stored.meta["labels"]["kind"])
+        if stored.has("heldout"):
+            detector.heldout_ = _labels_of(stored.table("heldout"), stored.meta["labels"]["kind"])
+    detector.covariates_ = GivenCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None
     detector._prepare(store.stored_tensor(stored), labels, ModelConfig.from_dict(stored.meta["config"]))
     detector.reading_ = stored.meta["reading"]
     detector.state_ = State.from_arrays(stored.arrays("state"))
@@ -402,7 +524,20 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     detector.complete_ = bool(stored.meta["complete"])
     detector.resumed_from_ = None
     detector.stored_ = stored
+    if stored.meta["heads"] is not None:
+        detector.heads_ = _stored_heads(stored)
     return detector
+
+
+def _stored_heads(stored: store.Stored) -> tuple[AnyHead, ...]:
+    return tuple(head_from_arrays(stored.arrays(f"head_{i}")) for i in range(stored.meta["heads"]))
+
+
+def _labels_of(table: pa.Table, kind: TargetKind) -> Labels:
+    frame = table.to_pandas()
+    values = frame["label"].astype(float) if kind == "real" else np.where(frame["label"] > 0, 1.0, -1.0)
+    rows = zip(frame["mode"], frame["entity"], frame["target"], values, strict=True)
+    return Labels(tuple(Label(m, e, t, float(v)) for m, e, t, v in rows), kind)
 
 
 def _as_tensor(reviews: Any) -> SparseTensor:
@@ -411,6 +546,14 @@ def _as_tensor(reviews: Any) -> SparseTensor:
 
 def _as_labels(labels: Any) -> Labels | None:
     return labels if labels is None or isinstance(labels, Labels) else read_labels(labels)
+
+
+def _as_covariates(covariates: Any) -> GivenCovariates | None:
+    return covariates if covariates is None or isinstance(covariates, GivenCovariates) else read_covariates(covariates)
+
+
+def _covariates_fingerprint(covariates: GivenCovariates | None) -> str | None:
+    return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
 
 
 def _seed(random_state: Any) -> int:

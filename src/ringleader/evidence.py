@@ -6,7 +6,6 @@ row (model.md section 6.4), so that people with few reviews do not look guilty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from ringleader.lockstep import Lockstep
+from ringleader.lockstep_groups import sides
 from ringleader.model.posterior import cell_evidence
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
@@ -70,13 +71,32 @@ def excess(evidence: Floats) -> Floats:
     return np.maximum(evidence - NOISE, 0.0)
 
 
-def suspicion(parts: Sequence[Floats]) -> Floats:
-    """Several measures of the same entities as one, without labels: the mean of their normal scores, (n,).
+def not_attacks(tensor: SparseTensor, lockstep: Lockstep) -> npt.NDArray[np.bool_]:
+    """Which cells are no bad ratings, (n_cells,). Who is attacked is a victim, so these say nothing against it."""
+    return ~sides(tensor, lockstep.actor, lockstep.settings)[1]
 
-    A normal score is the quantile of the standard normal at an entity's rank, so no measure's scale or
-    outliers rule. Ties share their mean rank.
+
+def entity_suspicion(tensor: SparseTensor, mode: int, found: ReviewEvidence, lockstep: Lockstep) -> Floats:
+    """What the reviews alone say of every entity of a mode, (n_k,): the mean of the suspicion's parts."""
+    return np.asarray(np.mean(suspicion_parts(tensor, mode, found, lockstep)[1], axis=0), np.float64)
+
+
+def suspicion_parts(
+    tensor: SparseTensor, mode: int, found: ReviewEvidence, lockstep: Lockstep
+) -> tuple[tuple[str, ...], list[Floats]]:
+    """Names and normal scores, (n_k,) each, of what counts without labels: evidence beyond noise, and lockstep.
+
+    Those who act (the reviewers) answer for all they do, the others only for what does not hurt them.
     """
-    if not len(parts[0]):
-        return np.zeros(0)
-    scores = [ndtri((rankdata(part) - 0.5) / len(part)) for part in parts]
-    return np.asarray(np.mean(scores, axis=0), np.float64)
+    acts = mode == lockstep.actor
+    beyond = excess(found.evidence) * (1.0 if acts else not_attacks(tensor, lockstep))
+    together = lockstep.entity_scores(tensor, mode)
+    side = "lockstep" if acts else "boost"
+    names = ("evidence_excess" if acts else "evidence_boost", f"{side}_mean", f"{side}_top10")
+    evidence = entity_evidence(tensor, beyond, mode, shrink=SHRINK_REVIEWS if acts else 0.0)
+    return names, [normal_scores(part) for part in (evidence, together[names[1]], together[names[2]])]
+
+
+def normal_scores(values: Floats) -> Floats:
+    """The quantile of the standard normal at each value's rank, so that no scale or outlier rules; ties share."""
+    return np.asarray(ndtri((rankdata(values) - 0.5) / max(len(values), 1)), np.float64)

@@ -9,13 +9,15 @@ for real-valued targets.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.head_basis import (
@@ -44,7 +46,7 @@ from ringleader.head_posterior import (
     left_out,
 )
 from ringleader.head_prevalence import estimate_prevalence, matching_shift
-from ringleader.kernels.reference import logistic
+from ringleader.kernels.reference import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
 LEAST_LABELS = 2
@@ -59,9 +61,12 @@ class HeadSettings:
     knots              : knots of each spline
     linear_variance    : prior variance of the linear terms, all inputs together; each has its share of it
     spline_variance    : the same for the bends
+    full_labels        : labels from which these variances have their full size; fewer labels have their share of it,
+                         so that ten cannot drown the evidence
     learn_variances    : let the labels move these variances
     worth              : how many inputs' worth the two variances above count when they are learned
-    own_worth          : the same for one input's own variance around the shared one; inf shares one variance
+    group_worth        : the same for the variance of a group of inputs around the shared one
+    own_worth          : the same for one input's own variance around its group's; inf shares one variance
     evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
     evidence_spread    : and its prior standard deviation
     intercept_variance : prior variance of the intercept
@@ -73,11 +78,13 @@ class HeadSettings:
     """
 
     knots: int = 5
-    linear_variance: float = 0.1
-    spline_variance: float = 0.2
+    linear_variance: float = 4.0
+    spline_variance: float = 4.0
+    full_labels: float = 100.0
     learn_variances: bool = True
-    worth: float = 1.0
-    own_worth: float = 0.5
+    worth: float = 100.0
+    group_worth: float = 10.0
+    own_worth: float = math.inf
     evidence_slope: float = 1.5
     evidence_spread: float = 0.75
     intercept_variance: float = 10.0
@@ -89,7 +96,14 @@ class HeadSettings:
     rounds: int = 60
 
     def check(self) -> None:
-        for name in ("linear_variance", "spline_variance", "evidence_spread", "intercept_variance", "own_worth"):
+        for name in (
+            "linear_variance",
+            "spline_variance",
+            "evidence_spread",
+            "intercept_variance",
+            "group_worth",
+            "own_worth",
+        ):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not self.worth >= 0.5:
@@ -226,6 +240,7 @@ def fit_head(
     values: npt.ArrayLike,
     *,
     fallback: npt.ArrayLike | None = None,
+    groups: Sequence[str] | None = None,
     settings: HeadSettings | None = None,
 ) -> Head:
     """Learn the probability of abuse from the labelled entities of one mode, for one target.
@@ -233,6 +248,7 @@ def fit_head(
     features : (n, F) of ALL entities of the mode, any scale, finite
     codes    : (M,) the labelled entities; values: +1 abusive, -1 not
     fallback : (n,) unsupervised evidence, higher is worse; what remains where the labels cannot be used
+    groups   : (F,) the kind of each input; inputs of a kind tell the labels' worth of one another
     """
     settings = settings or HeadSettings()
     settings.check()
@@ -243,7 +259,8 @@ def fit_head(
     ranks = rank_all(table)
     layout = lay_out(ranks, settings.knots, evidence)
     label = (values > 0).astype(np.float64)
-    prior = prior_of(layout, settings)
+    scaled = at_strength(settings, len(known))
+    prior = prior_of(layout, scaled)
     why = _why_not(label)
     if why:
         return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
@@ -252,8 +269,9 @@ def fit_head(
     def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
         return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
 
-    learning = learning_of(layout, settings)
-    posterior, learned, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+    learning = learning_of(layout, scaled, groups, len(inputs))
+    with threadpool_limits(1, "blas"):  # matrices this small cost more to share than to do, on a busy machine far more
+        posterior, learned, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
     weights = posterior.weights.copy()
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
     prevalence = settings.prevalence
@@ -273,7 +291,7 @@ def fit_head(
         interval=settings.interval,
         converged=bool(posterior.gap < 1e-4 and settled),
         weights=weights,
-        root=covariance_root(rows, posterior.weights, learned._replace(variance=wide)),
+        root=covariance_root(rows, fisher_weight(posterior.fitted), learned._replace(variance=wide)),
         codes=known,
         values=values,
         loo_log_odds=left_out(posterior, label) + shift,
@@ -316,6 +334,16 @@ def checked_labels(codes: npt.ArrayLike, values: npt.ArrayLike, n: int) -> tuple
     return known[order], value[order]
 
 
+def at_strength(settings: HeadSettings, labels: int) -> HeadSettings:
+    """The settings with the variances that so many labels deserve."""
+    share = min(1.0, max(labels, 1) / settings.full_labels)
+    return replace(
+        settings,
+        linear_variance=share * settings.linear_variance,
+        spline_variance=share * settings.spline_variance,
+    )
+
+
 def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
     """The prior before any label: each input has its share of the two variances; evidence counts for abuse."""
     inputs = max(len(layout.inputs), 1)
@@ -327,13 +355,19 @@ def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
     return Prior(mean, variance)
 
 
-def learning_of(layout: Layout, settings: HeadSettings) -> Learning:
+def learning_of(layout: Layout, settings: HeadSettings, groups: Sequence[str] | None, width: int) -> Learning:
     inputs = max(len(layout.inputs), 1)
+    group = np.zeros(width, np.int64)
+    if groups is not None:
+        group[: len(groups)] = np.unique(np.asarray(groups), return_inverse=True)[1]
+        group[len(groups) :] = group.max(initial=-1) + 1  # the evidence is of its own kind
     return Learning(
         settings.linear_variance / inputs,
         settings.spline_variance / inputs,
         settings.worth,
+        settings.group_worth,
         settings.own_worth,
+        group,
         settings.rounds if settings.learn_variances else 0,
     )
 

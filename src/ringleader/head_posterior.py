@@ -6,8 +6,9 @@ would lose. At the mode the Fisher curvature F is exact, and F^-1 is the covaria
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -27,13 +28,13 @@ class Prior(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """A normal posterior: weights (P,), root (P, P) with covariance root root', log-odds (M,) and leverage of the rows.
+    """A normal posterior: weights (P,), their variances (P,), log-odds (M,) and leverage of the rows.
 
     ``gap`` is what is left of the gradient at the mode, in posterior standard deviations.
     """
 
     weights: Floats
-    root: Floats
+    variance: Floats
     fitted: Floats
     leverage: Floats
     objective: float
@@ -43,14 +44,17 @@ class Posterior(NamedTuple):
 class Learning(NamedTuple):
     """How prior variances are learned: their modes before the data, and the coefficients' worth of each.
 
-    ``worth`` is for a variance shared by all linear terms or by all bends, ``own_worth`` for the variance of one input
-    around the shared one. A large worth keeps the prior, 0 believes the data alone.
+    ``worth`` is for a variance shared by all linear terms or by all bends, ``group_worth`` for that of a group of
+    inputs around the shared one, ``own_worth`` for that of one input around its group's. A large worth keeps the
+    prior, 0 believes the data alone. ``group`` is the group of each input.
     """
 
     linear: float
     bend: float
     worth: float
+    group_worth: float
     own_worth: float
+    group: Numbers
     rounds: int
     tolerance: float = 1e-2
 
@@ -78,12 +82,12 @@ def fit_logistic(
             trace.append(value)
         psi = rows @ weights
         slope = gradient(rows, label, prior, weights)
-        factor = _factor(rows, fisher_weight(psi), prior)
-        change = cho_solve(factor, slope, check_finite=False)
-        gap = float(np.sqrt(max(change @ slope, 0.0)))
+        inverse = invert(rows, fisher_weight(psi), prior)
+        change = inverse.solve(slope)
+        gap = math.sqrt(max(float(change @ slope), 0.0))
         new = log_posterior(rows, label, prior, weights + change)
         if new < value:
-            change = cho_solve(_factor(rows, expected_omega(psi), prior), slope, check_finite=False)
+            change = invert(rows, expected_omega(psi), prior).solve(slope)
             new = log_posterior(rows, label, prior, weights + change)
         if new < value:  # at the last digit
             break
@@ -91,20 +95,86 @@ def fit_logistic(
         if gap < 1e-7:
             break
     psi = rows @ weights
-    # The last step was tiny where it converged, so the factor before it serves.
-    root = _root(factor)
-    return Posterior(weights, root, psi, ((rows @ root) ** 2).sum(axis=1), value, gap)
+    # The last step was tiny where it converged, so the inverse before it serves.
+    return Posterior(weights, inverse.diagonal(), psi, inverse.leverage(), value, gap)
 
 
 def fit_linear(rows: Floats, value: Floats, prior: Prior, noise: float) -> Posterior:
     """The exact posterior of a linear model with noise variance ``noise``."""
-    factor = _factor(rows, np.full(len(rows), 1 / noise), prior)
-    weights = cho_solve(factor, value @ rows / noise + prior.mean / prior.variance)
-    root = _root(factor)
+    inverse = invert(rows, np.full(len(rows), 1 / noise), prior)
+    weights = inverse.solve(value @ rows / noise + prior.mean / prior.variance)
     fitted = rows @ weights
     objective = -0.5 * ((value - fitted) ** 2).sum() / noise
     objective -= 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum()
-    return Posterior(weights, root, fitted, ((rows @ root) ** 2).sum(axis=1), float(objective), 0.0)
+    return Posterior(weights, inverse.diagonal(), fitted, inverse.leverage(), float(objective), 0.0)
+
+
+class Inverse(Protocol):
+    """C = (X' W X + V^-1)^-1, X (M, P), W and V diagonal."""
+
+    def solve(self, slope: Floats) -> Floats: ...
+
+    def diagonal(self) -> Floats: ...
+
+    def leverage(self) -> Floats:
+        """x' C x of every row of X."""
+
+
+class ByWeights:
+    """C from a (P, P) factor: plain, and the one to use where there are more labels than weights."""
+
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
+        self.rows = rows
+        self.factor = _factor(rows, curvature, prior)
+
+    def solve(self, slope: Floats) -> Floats:
+        return np.asarray(cho_solve(self.factor, slope, check_finite=False))
+
+    def root(self) -> Floats:
+        """R with R R' = C."""
+        eye = np.eye(len(self.factor[0]))
+        return np.ascontiguousarray(solve_triangular(self.factor[0], eye, lower=True, check_finite=False).T)
+
+    def diagonal(self) -> Floats:
+        return np.asarray((self.root() ** 2).sum(axis=1))
+
+    def leverage(self) -> Floats:
+        return np.asarray(((self.rows @ self.root()) ** 2).sum(axis=1))
+
+
+class ByLabels:
+    """C by Woodbury from an (M, M) factor: C = V - V X' W^(1/2) (I + W^(1/2) X V X' W^(1/2))^-1 W^(1/2) X V."""
+
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
+        self.variance = prior.variance
+        self.spread = rows * prior.variance  # X V
+        self.joint = self.spread @ rows.T
+        self.weight = np.sqrt(curvature)
+        block = self.joint * self.weight[:, None] * self.weight
+        block[np.diag_indices_from(block)] += 1
+        self.factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+
+    def _halved(self, matrix: Floats) -> Floats:
+        """L^-1 W^(1/2) matrix, whose columns' squares are what the labels take off."""
+        return np.asarray(
+            solve_triangular(self.factor[0], self.weight[:, None] * matrix, lower=True, check_finite=False)
+        )
+
+    def solve(self, slope: Floats) -> Floats:
+        inner = cho_solve(self.factor, self.weight * (self.spread @ slope), check_finite=False)
+        return np.asarray(self.variance * slope - self.spread.T @ (self.weight * inner))
+
+    def diagonal(self) -> Floats:
+        return np.asarray(np.maximum(self.variance - (self._halved(self.spread) ** 2).sum(axis=0), 0.0))
+
+    def leverage(self) -> Floats:
+        return np.asarray(np.maximum(np.diag(self.joint) - (self._halved(self.joint) ** 2).sum(axis=0), 0.0))
+
+
+def invert(rows: Floats, curvature: Floats, prior: Prior) -> Inverse:
+    """The same C by the smaller factor."""
+    few = len(rows) < rows.shape[1]
+    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior)
 
 
 def _factor(rows: Floats, curvature: Floats, prior: Prior) -> tuple[Floats, bool]:
@@ -115,21 +185,15 @@ def _factor(rows: Floats, curvature: Floats, prior: Prior) -> tuple[Floats, bool
     return made
 
 
-def _root(factor: tuple[Floats, bool]) -> Floats:
-    """R with R R' = F^-1."""
-    made = solve_triangular(factor[0], np.eye(len(factor[0])), lower=True, check_finite=False)
-    return np.ascontiguousarray(made.T)
-
-
-def covariance_root(rows: Floats, weights: Floats, prior: Prior) -> Floats:
-    """R with R R' = F^-1, the Laplace covariance at ``weights`` under this prior."""
-    return _root(_factor(rows, fisher_weight(rows @ weights), prior))
+def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:
+    """R with R R' = C: the Laplace covariance where the curvature is the Fisher weight at the mode."""
+    return ByWeights(rows, curvature, prior).root()
 
 
 def learn_variances(
     fit: Callable[[Prior, Floats, bool], Posterior], prior: Prior, kind: Numbers, source: Numbers, learning: Learning
 ) -> tuple[Posterior, Prior, bool]:
-    """Empirical Bayes by EM: v = (sum of E[x^2] + worth * mode) / (count + worth), shared, then for each input.
+    """Empirical Bayes by EM: v = (sum of E[x^2] + worth * mode) / (count + worth), shared, by group, for each input.
 
     ``fit(prior, start, to_the_end)`` returns a posterior, after one step where not to the end. Returns the posterior,
     the prior it was found with, and whether the variances settled. No variance can reach zero, because ``worth`` inputs
@@ -141,7 +205,7 @@ def learn_variances(
     groups = [(columns, mode) for columns, mode in groups if len(columns)]
     settled = not groups
     for _ in range(learning.rounds):
-        second = (posterior.weights - prior.mean) ** 2 + (posterior.root**2).sum(axis=1)
+        second = (posterior.weights - prior.mean) ** 2 + posterior.variance
         variance = prior.variance.copy()
         for columns, mode in groups:
             each, inverse = np.unique(source[columns], return_inverse=True)
@@ -149,7 +213,11 @@ def learn_variances(
             total = np.bincount(inverse, weights=second[columns])
             inputs = len(each)
             shared = ((total / size).sum() + learning.worth * mode) / (inputs + learning.worth)
-            own = shared + (total - size * shared) / (size + learning.own_worth)
+            group = learning.group[each]
+            members = np.bincount(group)
+            excess = np.bincount(group, weights=total / size - shared)
+            of_group = (shared + excess / (members + learning.group_worth))[group]
+            own = of_group + (total - size * of_group) / (size + learning.own_worth)
             variance[columns] = own[inverse]
         change = np.log(variance / prior.variance)
         moved = np.abs(change).max()
@@ -173,6 +241,8 @@ def left_out(posterior: Posterior, label: Floats) -> Floats:
 
 
 __all__ = [
+    "ByLabels",
+    "ByWeights",
     "Learning",
     "Posterior",
     "Prior",

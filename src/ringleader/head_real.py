@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
 
 from ringleader.errors import SettingsError
 from ringleader.head import (
@@ -27,7 +28,7 @@ from ringleader.head import (
     prior_of,
 )
 from ringleader.head_basis import Floats, Layout, Numbers, Ranks, lay_out, pack, rank_all, unpack
-from ringleader.head_posterior import Posterior, Prior, fit_linear, learn_variances
+from ringleader.head_posterior import Posterior, Prior, covariance_root, fit_linear, learn_variances
 
 NOISE, NOISE_WORTH = 0.5, 2.0
 """Share of a target's variance that is noise before the data, and its worth in labels."""
@@ -112,13 +113,14 @@ def fit_real_head(
     values: npt.ArrayLike,
     *,
     fallback: npt.ArrayLike | None = None,
+    groups: Sequence[str] | None = None,
     settings: HeadSettings | None = None,
 ) -> RealHead:
     """Learn a number for every entity of a mode from the labelled ones; arguments as ``fit_head``.
 
     The evidence is one more input here: nobody knows beforehand which way it counts.
     """
-    settings = settings or HeadSettings(linear_variance=0.5, spline_variance=0.2)
+    settings = settings or HeadSettings(linear_variance=0.5, spline_variance=0.2, worth=1.0, group_worth=1.0, own_worth=0.5)
     settings.check()
     table, inputs, _ = gathered(features, names, fallback)
     known, value = checked_labels(codes, values, len(table))
@@ -141,11 +143,13 @@ def fit_real_head(
             noise = float((error + NOISE_WORTH * NOISE) / (len(aim) + NOISE_WORTH))
             return made
 
-        learning = learning_of(layout, settings)
-        posterior, prior, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+        learning = learning_of(layout, settings, groups, len(inputs))
+        with threadpool_limits(1, "blas"):
+            posterior, prior, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
         kind: Literal["additive", "constant"] = "additive"
         note = f"additive model of {len(known)} values"
-        weights, root = posterior.weights * unit, posterior.root * unit
+        weights = posterior.weights * unit
+        root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
         room = np.maximum(1 - posterior.leverage / noise, 0.05)
         left = middle + unit * (aim - (aim - posterior.fitted) / room)
     else:

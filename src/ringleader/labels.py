@@ -112,6 +112,34 @@ class Labels:
         examples = tuple(f"{mode} {entity[:60]!r}" for mode, gone in missing.items() for entity in list(gone)[:SHOWN])
         return AlignedLabels(tuple(made), {mode: len(gone) for mode, gone in missing.items()}, examples)
 
+    def split(self, share: float, seed: int = 0) -> tuple[Labels, Labels]:
+        """(kept, held out): ``share`` of the accounts of each mode, target and class, drawn by the seed.
+
+        An account that is held out is so for all its targets: what is known of it elsewhere would tell.
+        """
+        if not 0 < share < 1:
+            raise LabelError(f"the share to hold out is {share}; choose a number between 0 and 1")
+        rng = np.random.default_rng(seed)
+        strata: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
+        accounts: dict[tuple[str, str], list[Any]] = {}
+        for label in self.entries:
+            bad = label.value > 0 if self.target_kind == "binary" else None
+            accounts.setdefault((label.mode, label.entity), []).append((label.target, bad))
+        for account, known in accounts.items():
+            strata.setdefault((account[0], *known), []).append(account)
+        out = set()
+        for key in sorted(strata, key=repr):
+            members = sorted(strata[key])
+            count = round(share * len(members))
+            out |= {members[i] for i in rng.permutation(len(members))[:count]}
+        kept = tuple(label for label in self.entries if (label.mode, label.entity) not in out)
+        held = tuple(label for label in self.entries if (label.mode, label.entity) in out)
+        if not kept or not held:
+            raise LabelError(
+                f"{len(self.entries)} labels are too few to hold out {share:g} of them; give more, or fewer"
+            )
+        return Labels(kept, self.target_kind), Labels(held, self.target_kind)
+
     def merged(self, newer: Labels) -> Labels:
         """These labels with newer ones on top: where both know an account, the newer holds."""
         if newer.target_kind != self.target_kind:

@@ -180,7 +180,7 @@ class Lockstep:
         for name, side in (("lockstep", self.both), ("boost", self.boost), ("attack", self.attack)):
             loud = np.log1p(side.scores)
             found[f"{name}_mean"] = _mean(loud, codes, size)
-            found[f"{name}_top10"] = _top_mean(loud, codes, size)
+            found[f"{name}_top10"] = top_mean(loud, codes, size)
         return found
 
 
@@ -320,7 +320,8 @@ def _mean(values: Floats, codes: Codes, size: int) -> Floats:
     return np.asarray(total / np.maximum(np.bincount(codes, minlength=size), 1))
 
 
-def _top_mean(values: Floats, codes: Codes, size: int) -> Floats:
+def top_mean(values: Floats, codes: Codes, size: int) -> Floats:
+    """Mean of the ten largest values of each code, (size,), values below 0 as 0; divided by ten also where fewer."""
     loud = np.flatnonzero(values > 0)
     order = loud[np.lexsort((-values[loud], codes[loud]))]
     entity = codes[order]

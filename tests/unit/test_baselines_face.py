@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ringleader.baselines.factor_scores import factor_scores, normal_form
-from ringleader.baselines.registry import baseline, baseline_names, baseline_summary
+from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
 from ringleader.errors import LabelError, SettingsError
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -21,6 +21,10 @@ QUICK = {
     "bptf": {"rank": 3, "max_iter": 5},
     "bnbcp": {"rank": 3, "max_iter": 5},
     "bnbcp-svi": {"rank": 3, "n_epochs": 2},
+    "boosting": {"max_iter": 5},
+    "forest": {"n_estimators": 5},
+    **{name: {"rank": 3, "epochs": 2} for name in NAMES if name.startswith("ss-")},
+    **{name: {"rank": 3, "epochs": 2} for name in ("logistic-cp", "ringleader")},
 }
 
 
@@ -41,33 +45,41 @@ def quick(name: str, **settings: object):
     return baseline(name, **{**QUICK.get(name, {}), **settings})
 
 
+def known(name: str, tensor: SparseTensor):
+    """Every other entity bad, for methods that cannot do without labels."""
+    if not baseline_needs_labels(name):
+        return None
+    return {mode: np.arange(size) % 2 for mode, size in zip(tensor.modes, tensor.shape, strict=True)}
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("modes", [2, 3, 4, 5, 6])
 def test_scores_of_every_mode_are_finite_and_repeatable(name, modes):
     tensor = tensor_of(codes_of(modes))
     model = quick(name)
-    assert model.fit(tensor) is model
+    labels = known(name, tensor)
+    assert model.fit(tensor, labels) is model
     for mode, size in zip(tensor.modes, tensor.shape, strict=True):
         scores = model.scores(mode)
         assert scores.shape == (size,) and scores.dtype == np.float64
         assert np.isfinite(scores).all()
-        np.testing.assert_array_equal(clone(model).fit(tensor).scores(mode), scores)
+        np.testing.assert_array_equal(clone(model).fit(tensor, labels).scores(mode), scores)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_order_of_rows_does_not_matter(name):
     codes = codes_of(4)
     shuffled = codes[np.random.default_rng(5).permutation(len(codes))]
+    first, second = (quick(name).fit(t, known(name, t)) for t in (tensor_of(codes), tensor_of(shuffled)))
     for mode in ("reviewer", "product"):
-        np.testing.assert_array_equal(
-            quick(name).fit(tensor_of(codes)).scores(mode), quick(name).fit(tensor_of(shuffled)).scores(mode)
-        )
+        np.testing.assert_array_equal(first.scores(mode), second.scores(mode))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_callback_hears_of_every_step(name):
     heard = []
-    quick(name).fit(tensor_of(codes_of(3)), callback=heard.append)
+    tensor = tensor_of(codes_of(3))
+    quick(name).fit(tensor, known(name, tensor), callback=heard.append)
     assert heard
     assert [p.step for p in heard] == list(range(1, len(heard) + 1))
     assert all(p.step <= p.total for p in heard)
@@ -79,7 +91,7 @@ def test_misuse_is_named(name):
     with pytest.raises(NotFittedError, match="call fit first"):
         quick(name).scores("reviewer")
     with pytest.raises(SettingsError, match="no mode 'shop'"):
-        quick(name).fit(tensor).scores("shop")
+        quick(name).fit(tensor, known(name, tensor)).scores("shop")
     with pytest.raises(SettingsError, match="SparseTensor"):
         quick(name).fit(codes_of(3))
     with pytest.raises(SettingsError, match="settings are"):
@@ -112,6 +124,9 @@ def test_misuse_is_named(name):
         ("multiaspect", {"spike": 0.0}),
         ("burst", {"window": 0}),
         ("degree", {"weight": "money"}),
+        ("logistic-cp", {"preset": "best"}),
+        ("logistic-cp", {"scoring": "best"}),
+        ("ringleader", {"learner": "guess"}),
     ],
 )
 def test_settings_without_sense_are_refused_by_fit(name, settings):
@@ -136,8 +151,14 @@ def test_empty_and_zero_tensors_are_refused():
 
 def test_one_cell_is_enough_for_every_baseline():
     tensor = SparseTensor.from_arrays([[0, 0, 0]], ["reviewer", "product", "week"], counts=[3])
-    for name in NAMES:
+    for name in baseline_names(needs_labels=False):
         assert np.isfinite(quick(name).fit(tensor).scores("product")).all()
+
+
+def test_methods_that_need_labels_say_so():
+    for name in baseline_names(needs_labels=True):
+        with pytest.raises(LabelError, match="label"):
+            quick(name).fit(tensor_of(codes_of(3)))
 
 
 def test_factor_scores_do_not_depend_on_how_a_component_is_scaled():

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from ringleader.errors import LabelError, SettingsError
 from ringleader.head import Head, HeadSettings, fit_head
 from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.head_posterior import Prior, fit_logistic, gradient, left_out, log_posterior
+from ringleader.head_posterior import ByLabels, ByWeights, Prior, covariance_root, fit_logistic, gradient, left_out, log_posterior
 from ringleader.head_prevalence import estimate_prevalence, matching_shift
 from ringleader.head_real import RealHead, fit_real_head
 from ringleader.kernels.reference import logistic
@@ -79,7 +79,7 @@ def test_covariance_is_the_inverse_of_the_hessian() -> None:
         step = 1e-5 * np.eye(7)[j]
         up, down = (gradient(rows, label, prior, made.weights + s) for s in (step, -step))
         hessian[j] = (down - up) / 2e-5
-    np.testing.assert_allclose(made.root @ made.root.T, np.linalg.inv(hessian), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(made.variance, np.diag(np.linalg.inv(hessian)), rtol=1e-5, atol=1e-8)
 
 
 def test_leave_one_out_is_close_to_exact_refits() -> None:
@@ -324,3 +324,18 @@ def test_real_targets_without_spread_are_their_mean() -> None:
     scores = head.predict()
     np.testing.assert_allclose(scores.value, 5.0)
     assert (scores.lower < scores.upper).all()
+
+
+@pytest.mark.parametrize("labels", [1, 7, 40])
+def test_the_inverse_by_labels_is_the_inverse_by_weights(labels: int) -> None:
+    rng = np.random.default_rng(labels)
+    rows, curvature = rng.normal(size=(labels, 20)), rng.random(labels) * np.geomspace(1e-12, 1, labels)
+    prior = Prior(np.zeros(20), rng.random(20) + 0.01)
+    plain, fast = ByWeights(rows, curvature, prior), ByLabels(rows, curvature, prior)
+    slope = rng.normal(size=20)
+    np.testing.assert_allclose(fast.solve(slope), plain.solve(slope), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(fast.diagonal(), plain.diagonal(), rtol=1e-8)
+    np.testing.assert_allclose(fast.leverage(), plain.leverage(), rtol=1e-7)
+    root = covariance_root(rows, curvature, prior)
+    hessian = rows.T @ (curvature[:, None] * rows) + np.diag(1 / prior.variance)
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-10)

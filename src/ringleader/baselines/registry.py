@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a baseline lives, the settings its name stands for, and what it is in one line."""
+    """Where a baseline lives, the settings its name stands for, what it is in one line, and whether it needs labels."""
 
     module: str
     estimator: str
     settings: dict[str, Any]
     summary: str
+    needs_labels: bool = False
+
+
+def _semi_supervised(learner: str, said: str) -> Entry:
+    summary = f"logistic CP with labels, {said} (Yelundur et al.)"
+    return Entry("logistic", "SemiSupervised", {"learner": learner}, summary, needs_labels=True)
 
 
 _ENTRIES = {
@@ -30,17 +36,32 @@ _ENTRIES = {
     "multiaspect": Entry("multiaspect", "MultiAspectForensics", {}, "spikes of CP factors (Maruhashi et al. 2011)"),
     "burst": Entry("burst", "Burst", {}, "most high-rated reviews in any three weeks against expectation"),
     "degree": Entry("degree", "Degree", {}, "number of reviews"),
+    "boosting": Entry("behaviour", "Boosting", {}, "gradient boosting on behaviour", needs_labels=True),
+    "forest": Entry("behaviour", "Forest", {}, "random forest on behaviour", needs_labels=True),
+    "propagation": Entry(
+        "propagation", "Propagation", {}, "labels flow along the graph of who reviewed whom", needs_labels=True
+    ),
+    "logistic-cp": Entry("logistic", "LogisticCP", {}, "logistic CP without labels (Yelundur et al.)"),
+    "ss-natural-gradient": _semi_supervised("natural-gradient", "natural gradient"),
+    "ss-sgd": _semi_supervised("sgd", "stochastic gradient"),
+    "ss-online-em": _semi_supervised("online-em", "online EM"),
+    "ringleader": Entry("logistic", "DefaultDetector", {}, "the default detector, with labels or without"),
 }
 
 
-def baseline_names() -> tuple[str, ...]:
-    """Every name that ``baseline`` knows."""
-    return tuple(_ENTRIES)
+def baseline_names(*, needs_labels: bool | None = None) -> tuple[str, ...]:
+    """Every name that ``baseline`` knows; only those that need labels, or that do not, where asked."""
+    return tuple(name for name, entry in _ENTRIES.items() if needs_labels in (None, entry.needs_labels))
 
 
 def baseline_summary(name: str) -> str:
     """One line on a baseline."""
     return _entry(name).summary
+
+
+def baseline_needs_labels(name: str) -> bool:
+    """Whether a baseline cannot be fitted without labels."""
+    return _entry(name).needs_labels
 
 
 def baseline(name: str, **settings: Any) -> Baseline:

@@ -21,7 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Read a review table and say what is in it."),
     "fit": ("fit", "Learn a model from reviews and known accounts."),
     "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
+    "explain": ("explain", "Tell why an account is suspicious, or is not."),
+    "cores": ("cores", "List the groups that act together."),
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
+    "baseline": ("baseline", "Rank entities by another method, to compare."),
     "benchmark": ("benchmark", "Measure how fast and how good it is."),
     "update": ("update", "Take new reviews and labels into a model."),
 }

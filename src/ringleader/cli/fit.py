@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ringleader import store
+from ringleader.cli.evaluate import show
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -26,6 +27,8 @@ from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
 from ringleader.cli.terminal import note, print_json
 from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
+from ringleader.evaluation.truth import evaluate
+from ringleader.head import Head
 from ringleader.labels import read_labels
 from ringleader.tensor.encode import read_reviews
 
@@ -47,6 +50,17 @@ def command(
         str | None, typer.Option("--contrast", metavar="NAME", help="Mode whose entities the negatives replace.")
     ] = None,
     joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels move the factors.")] = None,
+    holdout: Annotated[
+        float, typer.Option("--holdout", metavar="0.2", help="Share of the labels to keep back and evaluate on.")
+    ] = 0.0,
+    covariates: Annotated[
+        str | None,
+        typer.Option("--covariates", metavar="FILE", help="What you know of accounts: mode, entity, any numbers."),
+    ] = None,
+    prevalence: Annotated[
+        list[str] | None,
+        typer.Option("--prevalence", metavar="P", help="Share of abusive accounts, or MODE=P; estimated if not given."),
+    ] = None,
     heldout_reviews: Annotated[
         float, typer.Option("--heldout-reviews", help="Share of reviews to measure the likelihood on.")
     ] = 0.0,
@@ -88,6 +102,8 @@ def command(
         epochs=epochs,
         contrast=contrast,
         joint=joint,
+        holdout=holdout,
+        prevalence=_prevalence(prevalence or []),
         heldout_reviews=heldout_reviews,
         patience=patience,
         threads=threads,
@@ -97,7 +113,7 @@ def command(
     entries = tensor.n_cells * (1 + config.negatives)
     try:
         with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=quiet or as_json) as bar:
-            detector.fit(tensor, known, callback=bar, checkpoint=out, resume=resume)
+            detector.fit(tensor, known, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated):
         note(f"stopped; what was learned so far is in {out}; go on with --resume")
         raise
@@ -106,6 +122,23 @@ def command(
         print_json(summary)
     elif not quiet:
         _show(summary)
+
+
+def _prevalence(given: list[str]) -> float | dict[str, float] | None:
+    """One share for all modes, or one for each that is named."""
+    shares: dict[str, float] = {}
+    for text in given:
+        mode, _, share = text.rpartition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1:
+            raise SettingsError(f"--prevalence is {text!r}; give a share between 0 and 1, such as 0.05 or seller=0.05")
+        shares[mode] = value
+    if "" in shares and len(shares) > 1:
+        raise SettingsError("--prevalence names a share for all modes and others by name; give one or the other")
+    return shares.get("", shares or None)
 
 
 def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
@@ -143,6 +176,13 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "log_posterior": _finite(last.get("log_posterior")),
         "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
         "effective_rank": _finite(last.get("effective_rank")),
+        "heads": [
+            {"mode": detector.tensor_.modes[target.mode], "target": target.name, "kind": head.kind, "note": head.note}
+            | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
+            for target, head in zip(detector.problem_.targets, detector.heads_ or (), strict=False)
+        ],
+        "unknown_covariates": dict(detector.given_.unknown),
+        "holdout": evaluate(detector, detector.heldout_) if detector.heldout_ is not None else [],
         "seconds": round(seconds, 3),
     }
 
@@ -157,6 +197,15 @@ def _show(summary: dict[str, Any]) -> None:
     print(f"{summary['labels']:,} labels")
     for mode, count in summary["unknown_labels"].items():
         print(f"note: {count:,} labelled {mode}s are not in the reviews")
+    for mode, count in summary["unknown_covariates"].items():
+        print(f"note: {count:,} {mode}s of the covariates are not in the reviews")
+    for head in summary["heads"]:
+        guess = f"; prevalence {head['prevalence']:.1%}, estimated" if head.get("estimated") else ""
+        print(f"{head['mode']} {head['target']}: {head['note']}{guess}")
+    if summary["holdout"]:
+        print("\non the labels held out:")
+        show(summary["holdout"])
+        print()
     if summary["resumed_from"] is not None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""

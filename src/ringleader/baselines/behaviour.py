@@ -1,0 +1,243 @@
+"""What people use today: gradient boosting and random forests on what each account does.
+
+``columns`` says what they are given:
+
+- ``plain``: what an analyst would compute for each account by itself: volume, bursts, rhythm, rating, deviation,
+  counterpart, concentration and age (groups of ``ringleader.covariates``). Not the group ``crowd``, which asks who else
+  came at the same time, and not lockstep: these are about acting together, and the point of the comparison.
+- ``all``: these two as well. Lockstep gives mean and top-10 mean, of all reviews, boosts and attacks.
+- ``none``: nothing but ``extra``.
+
+A mode is learned from its own labels only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from threadpoolctl import threadpool_limits
+
+from ringleader.baselines.face import (
+    Baseline,
+    Callback,
+    Labels,
+    Progress,
+    check_choice,
+    check_positive,
+    check_whole,
+)
+from ringleader.covariates import behaviour, read_market
+from ringleader.errors import LabelError, SettingsError
+from ringleader.lockstep import find_lockstep
+from ringleader.tensor.sparse import SparseTensor
+
+Floats = npt.NDArray[np.float64]
+Extra = Mapping[str, tuple[Sequence[str], npt.ArrayLike]]
+"""Mode -> (names of columns, (n_k, F) values in the order of the codes)."""
+
+PLAIN_GROUPS = ("volume", "burst", "rhythm", "rating", "deviation", "counterpart", "concentration", "age")
+COLUMNS = ("plain", "all", "none")
+
+
+class BehaviourClassifier(Baseline):
+    """A classifier of accounts by their behaviour: what boosting and forest share.
+
+    Attributes
+    ----------
+    names_ : learned mode -> names of its columns.
+    probabilities_ : learned mode -> (n_k,), at the prevalence of the labels.
+    """
+
+    columns: str
+    extra: Extra | None
+    random_state: int
+
+    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
+        check_choice("columns", self.columns, COLUMNS)
+        check_whole("random_state", self.random_state, 0)
+        self._check()
+        usable = [mode for mode, known in labels.items() if len(np.unique(known[~np.isnan(known)])) == 2]
+        self._label_counts = {mode: [int((labels[mode] == side).sum()) for side in (1, 0)] for mode in labels}
+        if not usable:
+            raise LabelError(self._lacking(tensor.modes[0] if not labels else next(iter(labels))))
+        features = mode_features(tensor, usable, self.columns, self.extra)
+        self.names_: dict[str, tuple[str, ...]] = {}
+        self.probabilities_: dict[str, Floats] = {}
+        for step, mode in enumerate(usable, 1):
+            names, values = features[mode]
+            known = np.flatnonzero(~np.isnan(labels[mode]))
+            # A few hundred rows: threads would only wait for each other.
+            with threadpool_limits(1):
+                classifier = self._classifier(len(known)).fit(values[known], labels[mode][known] == 1.0)
+                probabilities = classifier.predict_proba(values)[:, 1]
+            self.names_[mode] = names
+            self.probabilities_[mode] = np.ascontiguousarray(probabilities, dtype=np.float64)
+            callback(Progress(step, len(usable), float("nan")))
+
+    def _scores(self, k: int) -> Floats:
+        mode = self.modes_[k]
+        if mode not in self.probabilities_:
+            raise LabelError(self._lacking(mode))
+        return self.probabilities_[mode]
+
+    def _lacking(self, mode: str) -> str:
+        bad, good = self._label_counts.get(mode, [0, 0])
+        return (
+            f"{type(self).__name__} learns a mode from its own labels, and {mode} has {bad:,} bad and {good:,} good; "
+            "label at least one of each"
+        )
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def _classifier(self, known: int) -> Any:
+        """An unfitted classifier for so many labels."""
+        raise NotImplementedError
+
+
+class Boosting(BehaviourClassifier):
+    """Gradient boosting of trees (scikit-learn's HistGradientBoostingClassifier).
+
+    Parameters
+    ----------
+    columns : "plain", "all" or "none", see the module.
+    extra : mode -> (names, (n_k, F) values), further columns; a mode that is not there gets none.
+    learning_rate, max_iter, max_leaf_nodes, min_samples_leaf, l2_regularization : scikit-learn's; leaves need
+        no more than a tenth of the labels.
+    random_state : seed.
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: str = "plain",
+        extra: Extra | None = None,
+        learning_rate: float = 0.05,
+        max_iter: int = 120,
+        max_leaf_nodes: int = 8,
+        min_samples_leaf: int = 8,
+        l2_regularization: float = 1.0,
+        random_state: int = 0,
+    ) -> None:
+        self.columns = columns
+        self.extra = extra
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        check_whole("max_iter", self.max_iter, 1)
+        check_whole("max_leaf_nodes", self.max_leaf_nodes, 2)
+        check_whole("min_samples_leaf", self.min_samples_leaf, 1)
+        if self.l2_regularization != 0:
+            check_positive("l2_regularization", self.l2_regularization)
+
+    def _classifier(self, known: int) -> Any:
+        return HistGradientBoostingClassifier(
+            learning_rate=self.learning_rate,
+            max_iter=self.max_iter,
+            max_leaf_nodes=self.max_leaf_nodes,
+            # With a dozen labels and the full size no split would be allowed, and all scores would be equal.
+            min_samples_leaf=max(1, min(self.min_samples_leaf, known // 10)),
+            l2_regularization=self.l2_regularization,
+            early_stopping=False,
+            random_state=self.random_state,
+        )
+
+
+class Forest(BehaviourClassifier):
+    """Random forest (scikit-learn's RandomForestClassifier).
+
+    Parameters
+    ----------
+    columns, extra : as for Boosting.
+    n_estimators, min_samples_leaf, max_features : scikit-learn's.
+    random_state : seed.
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: str = "plain",
+        extra: Extra | None = None,
+        n_estimators: int = 200,
+        min_samples_leaf: int = 2,
+        max_features: str | float = "sqrt",
+        random_state: int = 0,
+    ) -> None:
+        self.columns = columns
+        self.extra = extra
+        self.n_estimators = n_estimators
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_whole("n_estimators", self.n_estimators, 1)
+        check_whole("min_samples_leaf", self.min_samples_leaf, 1)
+        if isinstance(self.max_features, str):
+            check_choice("max_features", self.max_features, ("sqrt", "log2"))
+        else:
+            check_positive("max_features", self.max_features, most=1.0)
+
+    def _classifier(self, known: int) -> Any:
+        return RandomForestClassifier(
+            self.n_estimators,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            random_state=self.random_state,
+            n_jobs=1,
+        )
+
+
+def mode_features(
+    tensor: SparseTensor, modes: Sequence[str], columns: str = "plain", extra: Extra | None = None
+) -> dict[str, tuple[tuple[str, ...], Floats]]:
+    """For each mode the names of its columns and their values, (n_k, F), in the order of the codes."""
+    if extra is not None and not isinstance(extra, Mapping):
+        raise SettingsError(f"extra is {type(extra).__name__}; give a mapping of mode to (names, values)")
+    given = {mode: _given(tensor, mode, *pair) for mode, pair in (extra or {}).items()}
+    market = read_market(tensor) if columns != "none" else None
+    lockstep = find_lockstep(tensor) if columns == "all" else None
+    features = {}
+    for mode in modes:
+        names: list[str] = []
+        parts: list[Floats] = []
+        if market is not None:
+            found = behaviour(tensor, mode, market=market)
+            kept = [i for i, n in enumerate(found.names) if columns == "all" or found.groups[n] in PLAIN_GROUPS]
+            names += [found.names[i] for i in kept]
+            parts.append(found.values[:, kept])
+        if lockstep is not None:
+            together = lockstep.entity_scores(tensor, mode)
+            names += list(together)
+            parts += [values[:, None] for values in together.values()]
+        if mode in given:
+            names += given[mode][0]
+            parts.append(given[mode][1])
+        if not names:
+            raise SettingsError(f"columns is 'none' and extra has nothing for {mode}; there is nothing to learn from")
+        features[mode] = tuple(names), np.ascontiguousarray(np.concatenate(parts, axis=1))
+    return features
+
+
+def _given(tensor: SparseTensor, mode: str, names: Sequence[str], values: npt.ArrayLike) -> tuple[list[str], Floats]:
+    """Columns from the user, checked."""
+    table = np.asarray(values, np.float64)
+    size = tensor.shape[tensor.mode_index(mode)]
+    if isinstance(names, str) or table.shape != (size, len(names)):
+        raise SettingsError(
+            f"extra columns of {mode} have shape {table.shape}; give one row for each of {size:,} entities "
+            f"and one column for each name"
+        )
+    if not np.isfinite(table).all():
+        raise SettingsError(f"extra columns of {mode} hold values that are not finite; fill them in first")
+    return list(names), table

@@ -1,0 +1,208 @@
+"""Logistic CP, the paper's own model, behind the face of the baselines.
+
+- ``LogisticCP``: without labels. Scored like every factorisation here: the largest weighted, column-normalised value.
+- ``SemiSupervised``: with labels, by one of the three learners; a labelled mode is scored by its head. Modes
+  without labels are scored as above.
+- ``DefaultDetector``: what ``ringleader fit`` does by default, with labels or without.
+
+All three are ``RingDetector``; presets are its own (``paper``, ``corrected``, ``default``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.baselines.face import Baseline, Callback, Progress, check_choice, check_whole
+from ringleader.baselines.face import Labels as LabelArrays
+from ringleader.baselines.factor_scores import SCORINGS, NormalForm, factor_scores, normal_form
+from ringleader.detector import RingDetector
+from ringleader.errors import LabelError, SettingsError
+from ringleader.labels import DEFAULT_TARGET, Label, Labels
+from ringleader.learners import SweepInfo
+from ringleader.tensor.sparse import SparseTensor
+
+Floats = npt.NDArray[np.float64]
+
+PRESETS = ("paper", "corrected", "default")
+LEARNERS = ("natural-gradient", "sgd", "online-em")
+
+
+class Logistic(Baseline):
+    """What the three share: settings, fitting a RingDetector, reading it.
+
+    Attributes
+    ----------
+    detector_ : the fitted RingDetector.
+    """
+
+    preset: str
+    learner: str
+    rank: int | None
+    epochs: int | None
+    settings: Mapping[str, Any] | None
+    threads: int | None
+    random_state: int | None
+
+    def _fit_detector(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+        check_choice("preset", self.preset, PRESETS)
+        check_choice("learner", self.learner, LEARNERS)
+        if self.threads is not None:
+            check_whole("threads", self.threads, 1)
+        if self.settings is not None and not isinstance(self.settings, Mapping):
+            raise SettingsError(f"settings is {self.settings!r}; give a mapping of names of ModelConfig to values")
+        detector = RingDetector(
+            preset=self.preset,
+            learner=self.learner,
+            rank=self.rank,
+            epochs=self.epochs,
+            settings=self.settings,
+            threads=self.threads,
+            random_state=self.random_state,
+        )
+
+        def after_sweep(info: SweepInfo) -> None:
+            total = max(detector.config_.sweeps, info.sweep)
+            callback(Progress(info.sweep, total, info.log_posterior))
+
+        detector.fit(tensor, detector_labels(tensor, labels), callback=after_sweep)
+        self.detector_ = detector
+        self._vocabularies = tensor.vocabularies
+
+    def _detector_scores(self, k: int) -> Floats:
+        """The detector's own scores in the order of the codes."""
+        frame = self.detector_.scores(self.modes_[k])
+        scores = np.full(self.shape_[k], np.nan)
+        scores[self._vocabularies[k].lookup(frame["entity"].to_numpy())] = frame["score"].to_numpy(np.float64)
+        return scores
+
+    def _form(self) -> NormalForm:
+        state = self.detector_.state_
+        return normal_form(state.component_weights, [np.asarray(state.rows(k), np.float64) for k in range(state.modes)])
+
+
+class LogisticCP(Logistic):
+    """Logistic CP without labels.
+
+    Parameters
+    ----------
+    preset : "corrected", "paper" or "default". learner : "natural-gradient", "sgd" or "online-em".
+    rank, epochs : None for the preset's. settings : further ones of ``ModelConfig``, by name.
+    scoring : "largest" or "divergence", see ``factor_scores``.
+    threads : the answer does not depend on them. random_state : seed.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "corrected",
+        learner: str = "natural-gradient",
+        rank: int | None = None,
+        epochs: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        scoring: str = "largest",
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.preset = preset
+        self.learner = learner
+        self.rank = rank
+        self.epochs = epochs
+        self.settings = settings
+        self.scoring = scoring
+        self.threads = threads
+        self.random_state = random_state
+
+    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+        check_choice("scoring", self.scoring, SCORINGS)
+        self._fit_detector(tensor, {}, callback)
+
+    def _scores(self, k: int) -> Floats:
+        return factor_scores(self._form(), k, self.scoring)
+
+
+class SemiSupervised(Logistic):
+    """Logistic CP that also explains the labels it is given, of one mode or several.
+
+    Parameters
+    ----------
+    preset, learner, rank, epochs, settings, threads, random_state : as for LogisticCP.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "corrected",
+        learner: str = "natural-gradient",
+        rank: int | None = None,
+        epochs: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.preset = preset
+        self.learner = learner
+        self.rank = rank
+        self.epochs = epochs
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+
+    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+        if not labels:
+            raise LabelError("a semi-supervised fit needs labels and has none; without any use logistic-cp")
+        self._labelled = frozenset(labels)
+        self._fit_detector(tensor, labels, callback)
+
+    def _scores(self, k: int) -> Floats:
+        if self.modes_[k] in self._labelled:
+            return self._detector_scores(k)
+        return factor_scores(self._form(), k)
+
+
+class DefaultDetector(Logistic):
+    """What ``ringleader fit`` does by default.
+
+    Parameters
+    ----------
+    preset : "default". learner, rank, epochs, settings, threads, random_state : as for LogisticCP.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "default",
+        learner: str = "natural-gradient",
+        rank: int | None = None,
+        epochs: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.preset = preset
+        self.learner = learner
+        self.rank = rank
+        self.epochs = epochs
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+
+    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+        self._fit_detector(tensor, labels, callback)
+
+    def _scores(self, k: int) -> Floats:
+        return self._detector_scores(k)
+
+
+def detector_labels(tensor: SparseTensor, labels: LabelArrays) -> Labels | None:
+    """Label arrays as the detector takes them; None where there are none."""
+    entries: list[Label] = []
+    for mode, known in labels.items():
+        codes = np.flatnonzero(~np.isnan(known))
+        entities = tensor.vocabulary(mode).text(codes)
+        values = np.where(known[codes] == 1.0, 1.0, -1.0)
+        entries += [Label(mode, e, DEFAULT_TARGET, float(v)) for e, v in zip(entities, values, strict=True)]
+    return Labels(tuple(sorted(entries))) if entries else None

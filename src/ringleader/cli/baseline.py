@@ -1,0 +1,192 @@
+"""``ringleader baseline``: rank entities by another method, to compare."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
+from ringleader.cli.options import (
+    Axes,
+    Columns,
+    Json,
+    LabelFile,
+    MemoryLimit,
+    Quiet,
+    Strict,
+    TempDirectory,
+    Threads,
+    parse_columns,
+)
+from ringleader.cli.terminal import note, print_json, print_table
+from ringleader.errors import LabelError, SettingsError
+from ringleader.labels import DEFAULT_TARGET, Labels, read_labels
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    from ringleader.baselines.face import Callback
+    from ringleader.baselines.face import Progress as Step
+
+Floats = npt.NDArray[np.float64]
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The method; --list names them.")] = None,
+    reviews: Annotated[str | None, typer.Argument(metavar="REVIEWS", help="File, folder or glob of reviews.")] = None,
+    labels: LabelFile = None,
+    mode: Annotated[str | None, typer.Option("--mode", help="Which entities, such as seller.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Which target, where there are several.")] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the first N.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not put a quote before formulas in CSV.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random number.")] = 0,
+    given: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeat for more.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
+    column: Columns = None,
+    axis: Axes = None,
+    strict: Strict = False,
+    memory_limit: MemoryLimit = None,
+    temp_directory: TempDirectory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rank entities by another method: dense blocks, factorisations, boosting, propagation.
+
+    Example: ringleader baseline mzoom reviews.parquet --mode seller --output sellers.csv
+    """
+    if listed:
+        _show_names(as_json)
+        return
+    if name is None or reviews is None or mode is None:
+        raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
+    settings = parse_settings(given)
+    model = baseline(name, **{"random_state": seed, **settings})
+    if baseline_needs_labels(name) and labels is None:
+        raise LabelError(f"{name} learns from known accounts; give them with --labels")
+    known = read_labels(labels) if labels else None
+    tensor = read_reviews(
+        reviews,
+        columns=parse_columns(column),
+        modes=axis or None,
+        strict=strict,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        threads=threads,
+    )
+    tensor.mode_index(mode)  # before the work, not after it
+    arrays = None if known is None else known_arrays(known, tensor, target, quiet=quiet or as_json)
+    started = time.perf_counter()
+    with step_bar(name, quiet=quiet or as_json) as bar:
+        scores = model.fit(tensor, arrays, callback=bar).scores(mode)
+    seconds = time.perf_counter() - started
+    from ringleader.cli.score import SHOWN, plain_rows, write_frame  # imports the model, which --list can do without
+
+    frame = score_frame(tensor, mode, scores)
+    if top is not None:
+        frame = frame.head(top)
+    if output:
+        write_frame(frame, output, raw=raw)
+    if as_json:
+        about = {"baseline": name, "mode": mode, "seed": seed, "settings": settings, "seconds": round(seconds, 3)}
+        print_json({**about, "rows": plain_rows(frame)})
+    elif output:
+        print(f"{len(frame):,} rows written to {output}")
+    else:
+        _show(frame, frame if top is not None else frame.head(SHOWN))
+
+
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """``["rank=8", "density=geo"]`` as ``{"rank": 8, "density": "geo"}``: values are JSON, or else text."""
+    settings: dict[str, Any] = {}
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise SettingsError(f"--set {text!r} makes no sense; write KEY=VALUE, such as rank=8")
+        if key in settings:
+            raise SettingsError(f"--set gives {key!r} twice")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
+    return settings
+
+
+def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, quiet: bool) -> dict[str, Floats]:
+    """Known accounts as baselines take them, mode -> (n_k,): of one target, ``abuse`` or the only one by default."""
+    arrays: dict[str, Floats] = {}
+    aligned = known.align(tensor)
+    for missing, count in aligned.unknown.items():
+        note(f"note: {count:,} labelled {missing}s are not in the reviews", quiet=quiet)
+    names = {t.name for t in aligned.targets}
+    if target is None:
+        target = DEFAULT_TARGET if DEFAULT_TARGET in names or len(names) != 1 else next(iter(names))
+    if target not in names:
+        raise LabelError(f"the labels have no target {target!r}; they have {', '.join(sorted(names))}")
+    for found in aligned.targets:
+        if found.name == target:
+            values = np.full(tensor.shape[found.mode], np.nan)
+            values[found.codes] = found.values > 0
+            arrays[tensor.modes[found.mode]] = values
+    return arrays
+
+
+def score_frame(tensor: SparseTensor, mode: str, scores: Floats) -> pd.DataFrame:
+    """rank, entity, score; most suspicious first, equals in the order of their codes."""
+    order = np.argsort(-scores, kind="stable")
+    entities = tensor.vocabulary(mode).decode(order)
+    return pd.DataFrame({"rank": np.arange(1, len(order) + 1), "entity": entities, "score": scores[order]})
+
+
+@contextmanager
+def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
+    """A bar over the steps of a fit, on standard error, where that is a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(name, total=None, told="")
+
+        def after_step(step: Step) -> None:
+            told = "" if step.objective != step.objective else f"objective {step.objective:,.4g}"
+            progress.update(task, total=step.total, completed=step.step, told=told)
+
+        yield after_step
+
+
+def _show(frame: pd.DataFrame, shown: pd.DataFrame) -> None:
+    rows = [[str(row.rank), str(row.entity), f"{row.score:.4g}"] for row in shown.itertuples(index=False)]
+    print_table(list(frame.columns), rows)
+    if len(shown) < len(frame):
+        note(f"{len(frame) - len(shown):,} more; --top N shows more, --output FILE writes all")
+
+
+def _show_names(as_json: bool) -> None:
+    names = baseline_names()
+    if as_json:
+        rows = [{"name": n, "summary": baseline_summary(n), "needs_labels": baseline_needs_labels(n)} for n in names]
+        print_json({"baselines": rows})
+        return
+    lines = [[n, "needed" if baseline_needs_labels(n) else "", baseline_summary(n)] for n in names]
+    print_table(["name", "labels", "method"], lines)

@@ -1,0 +1,90 @@
+"""``ringleader explain``: why an account has its score."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from ringleader.cli.options import Json
+from ringleader.cli.terminal import harmless, print_json, print_table
+from ringleader.detector import load
+from ringleader.reasons import SHOWN, Explanation
+
+
+def command(
+    model: Annotated[str, typer.Argument(help="Folder of a model.")],
+    entity: Annotated[str, typer.Argument(help="The account, as it is written in the reviews.")],
+    mode: Annotated[str, typer.Option("--mode", help="What the account is, such as seller.")],
+    target: Annotated[str | None, typer.Option("--target", help="Which target, where there are several.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell why an account is suspicious, or is not.
+
+    Example: ringleader explain model --mode seller S0001
+    """
+    found = load(model).explain(mode, entity, target)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    _show(found)
+
+
+def _show(found: Explanation) -> None:
+    about = found.summary
+    print(f"{about['mode']} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
+    probability = about.get("probability")
+    if probability is not None and probability == probability:
+        print(f"probability of {harmless(str(about['target']))} {_share(probability)}", end="")
+        low, high = about["lower"], about["upper"]
+        print(f" (90% interval {_share(low)} to {_share(high)})" if low == low else "")
+    else:
+        print(f"score {about['score']:.4g}")
+    if about["label"] == about["label"] and about["label"] is not None:
+        print(f"its label is known: {about['label']:g}; the score is as if it were not")
+    print(f"{about['reviews']:,} reviews, evidence {about['evidence']:.3g}; {harmless(found.note, 400)}")
+    table = found.contributions.head(SHOWN)
+    _section("Why: the largest contributions, beside what is usual", table, _contribution)
+    _section("Its strongest reviews", found.reviews, _plain_row)
+    _section("Cores it belongs to", found.cores, _plain_row)
+    _section("Known bad accounts it shares more with than popularity explains", found.neighbours, _neighbour)
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if 0.001 <= value <= 0.999 else f"{value:.4%}"
+
+
+def _section(title: str, table: pd.DataFrame, row: Any) -> None:
+    print(f"\n{title}")
+    if not len(table):
+        print("  none")
+        return
+    rows = [row(record) for record in table.to_dict("records")]
+    print_table(list(rows[0]), [list(r.values()) for r in rows])
+
+
+def _contribution(record: dict[str, Any]) -> dict[str, str]:
+    usual = "" if record["value"] != record["value"] else f"above {record['above']:.0%}"
+    return {"adds": f"{record['contribution']:+.2f}", "than others": usual, "what": record["sentence"]}
+
+
+def _plain_row(record: dict[str, Any]) -> dict[str, str]:
+    return {str(name): _cell(value) for name, value in record.items()}
+
+
+def _neighbour(record: dict[str, Any]) -> dict[str, str]:
+    return {
+        "entity": str(record["entity"]),
+        "shared": str(record["shared"]),
+        "expected": f"{record['expected']:.2g}",
+        "accounts": ", ".join(record["accounts"]),
+        "items": ", ".join(record["items"]),
+        "times": ", ".join(record["times"]),
+    }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.3g}"
+    return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)

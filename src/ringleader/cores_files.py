@@ -1,0 +1,109 @@
+"""Cores as tables, and as the block files that the programs of M-Zoom and D-Cube write."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringleader.errors import StorageError
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ringleader.cores import Core
+
+
+def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
+    """One row per core. The counts are named after the modes: sellers, products, reviewers."""
+    import pandas as pd
+
+    counted = [v.mode for v in reversed(tensor.vocabularies) if v.kind == "id"]
+    counted += sorted({name for core in cores for name in core.members} - set(counted))
+    rows = []
+    for core in cores:
+        row: dict[str, Any] = {"core": core.number, "side": core.side}
+        row |= {_plural(name): len(core.members[name].codes) if name in core.members else 0 for name in counted}
+        row |= {"reviews": int(tensor.counts[core.cells].sum())}
+        row |= {"first": _text(tensor, "time", core.window, 0), "last": _text(tensor, "time", core.window, 1)}
+        low, high = (_text(tensor, "number", core.ratings, end) for end in (0, 1))
+        row |= {"rating": low if low == high else f"{low}-{high}"}
+        rows.append(row | {"density": core.density, "expected": core.expected, "log10_p": core.log10_p})
+    columns = ["core", "side", *map(_plural, counted), "reviews", "first", "last", "rating"]
+    return pd.DataFrame(rows, columns=[*columns, "density", "expected", "log10_p"])
+
+
+def members_frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
+    """One row per member: core, mode, entity, strength, reviews; within a core and mode the surest first."""
+    import pandas as pd
+
+    parts = []
+    for core in cores:
+        for name, (codes, strength) in core.members.items():
+            k = tensor.mode_index(name)
+            reviews = np.bincount(tensor.coordinates[core.cells, k], tensor.counts[core.cells], tensor.shape[k])[codes]
+            order = np.lexsort((codes, -reviews, -strength))
+            entity = np.array(tensor.vocabularies[k].text(codes[order]), dtype=object)
+            columns = {"core": core.number, "mode": name, "entity": entity, "strength": strength[order]}
+            parts.append(pd.DataFrame(columns | {"reviews": reviews[order].astype(np.int64)}))
+    empty = {"core": np.zeros(0, np.int64), "mode": [], "entity": [], "strength": np.zeros(0), "reviews": []}
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(empty)
+
+
+def reviews_frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
+    """One row per review of a core: core, a column for each mode, count. Names that modes have taken get a ``_``."""
+    import pandas as pd
+
+    cells = np.concatenate([*(core.cells for core in cores), np.zeros(0, np.int64)]).astype(np.int64)
+    numbers = np.repeat([core.number for core in cores], [len(core.cells) for core in cores]).astype(np.int64)
+    columns: dict[str, Any] = {_free("core", tensor): numbers}
+    columns |= {v.mode: v.decode(tensor.coordinates[cells, k]) for k, v in enumerate(tensor.vocabularies)}
+    return pd.DataFrame(columns | {_free("count", tensor): tensor.counts[cells]})
+
+
+def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.PathLike[str]) -> Path:
+    """Write block_1.attributes, block_1.tuples, block_2.attributes and so on into ``folder``, made where missing.
+
+    ``attributes`` has a line ``mode,value`` for every value a block takes, modes counted from 0; ``tuples`` a line for
+    every review, its values in the order of the modes and its count last. Values with commas are quoted, as in CSV.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for core in cores:
+            codes = tensor.coordinates[core.cells]
+            values = [v.text(codes[:, k]) for k, v in enumerate(tensor.vocabularies)]
+            taken = [(k, value) for k, column in enumerate(values) for value in dict.fromkeys(column)]
+            tuples = zip(*values, tensor.counts[core.cells].tolist(), strict=True)
+            for name, rows in (("attributes", taken), ("tuples", tuples)):
+                path = target / f"block_{core.number}.{name}"
+                with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
+                    csv.writer(handle, lineterminator="\n").writerows(rows)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot write the cores into {target}: {reason}; choose another folder") from error
+    return target
+
+
+def _text(tensor: SparseTensor, kind: str, span: tuple[int, int] | None, end: int) -> str:
+    """One end of a span of codes as text; a time as its ISO date. Empty where there is none."""
+    vocabulary = next((v for v in tensor.vocabularies if v.kind == kind), None)
+    if span is None or vocabulary is None:
+        return ""
+    text = vocabulary.text([span[end]])[0]
+    return text[:10] if kind == "time" and text.endswith("T00:00:00") else text
+
+
+def _free(name: str, tensor: SparseTensor) -> str:
+    while name in tensor.modes:
+        name += "_"
+    return name
+
+
+def _plural(name: str) -> str:
+    return f"{name}s"

@@ -1,0 +1,139 @@
+"""What the head reads of the entities of a mode: behaviour, evidence, lockstep, association, the user's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.covariates import Covariates
+from ringleader.covariates_given import Given
+from ringleader.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, not_attacks
+from ringleader.labels import Target
+from ringleader.lockstep import Lockstep, top_mean
+from ringleader.lockstep_association import associate, associate_through
+from ringleader.tensor.sparse import SparseTensor
+
+Floats = npt.NDArray[np.float64]
+
+EVIDENCE = {
+    "evidence_mean": "How far its reviews go together beyond popularity, on average",
+    "evidence_shrunk": "The same, drawn to the market's mean where there are few reviews",
+    "evidence_excess": "The same, counting only what is more than noise",
+    "evidence_top10": "The same for its ten strongest reviews",
+    "evidence_boost": "The same, leaving out bad ratings, of which it would be the victim",
+    "evidence_attack": "The same, of bad ratings alone",
+    "log_odds_mean": "Mean log-odds that its reviews belong together, each without its own pull",
+}
+LOCKSTEP = {
+    "lockstep": "who act in lockstep",
+    "boost": "who give good ratings in lockstep",
+    "attack": "who give bad ratings in lockstep",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of one mode.
+
+    values       : (n_k, F), finite
+    descriptions : for each name one plain sentence
+    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, given
+    behaviour    : the covariates, who say more in words than their descriptions
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    descriptions: Mapping[str, str]
+    groups: Mapping[str, str]
+    behaviour: Covariates
+
+    def sentence(self, name: str, code: int) -> str:
+        """What one input says of one entity."""
+        if name in self.behaviour.names:
+            return self.behaviour.sentence(name, code)
+        return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
+
+    def without(self, groups: Iterable[str]) -> Inputs:
+        """The same less some groups."""
+        dropped = set(groups)
+        kept = [j for j, name in enumerate(self.names) if self.groups[name] not in dropped]
+        names = tuple(self.names[j] for j in kept)
+        return replace(self, names=names, values=self.values[:, kept])
+
+
+def shared_inputs(
+    tensor: SparseTensor, mode: int, *, covariates: Covariates, evidence: ReviewEvidence, lockstep: Lockstep
+) -> Inputs:
+    """What needs no label: behaviour, evidence and lockstep of the entities of a mode."""
+    columns: dict[str, Floats] = {n: covariates.values[:, j] for j, n in enumerate(covariates.names)}
+    descriptions, groups = dict(covariates.descriptions), dict(covariates.groups)
+    fair = not_attacks(tensor, lockstep)
+    found = {
+        "evidence_mean": entity_evidence(tensor, evidence.evidence, mode),
+        "evidence_shrunk": entity_evidence(tensor, evidence.evidence, mode, shrink=SHRINK_REVIEWS),
+        "evidence_excess": entity_evidence(tensor, excess(evidence.evidence), mode),
+        "evidence_top10": top_mean(evidence.evidence, tensor.coordinates[:, mode], tensor.shape[mode]),
+        "evidence_boost": entity_evidence(tensor, excess(evidence.evidence) * fair, mode),
+        "evidence_attack": entity_evidence(tensor, excess(evidence.evidence) * ~fair, mode),
+        "log_odds_mean": entity_evidence(tensor, evidence.left_out, mode),
+    }
+    for name, sentence in EVIDENCE.items():
+        columns[name], descriptions[name], groups[name] = found[name], sentence, "evidence"
+    for name, values in lockstep.entity_scores(tensor, mode).items():
+        side, kind = name.rsplit("_", 1)
+        many = "Its reviews come" if kind == "mean" else "Its ten loudest reviews come"
+        columns[name], groups[name] = values, "lockstep"
+        descriptions[name] = f"{many} from people {LOCKSTEP[side]}"
+    return Inputs(tuple(columns), np.stack(list(columns.values()), axis=1), descriptions, groups, covariates)
+
+
+def with_association(
+    inputs: Inputs, tensor: SparseTensor, mode: int, lockstep: Lockstep, targets: Sequence[Target], seed: int
+) -> Inputs:
+    """Adds, for each target on any mode, how far an entity acts with the known; nobody's own label is in it."""
+    made: dict[str, Floats] = {}
+    descriptions = dict(inputs.descriptions)
+    for target in targets:
+        label = "" if target.name == "abuse" else f" ({target.name})"
+        name = f"association_{tensor.modes[target.mode]}" + ("" if target.name == "abuse" else f"_{target.name}")
+        made[name] = _association(tensor, mode, lockstep, target, seed)
+        descriptions[name] = f"Acts together with the known {tensor.modes[target.mode]} accounts{label}"
+    return _joined(inputs, made, descriptions, "association")
+
+
+def with_given(inputs: Inputs, given: Given | None) -> Inputs:
+    """Adds the user's own columns."""
+    if given is None:
+        return inputs
+    names = [f"given_{name}" if name in inputs.names else name for name in given.names]
+    made = {name: given.values[:, j] for j, name in enumerate(names)}
+    descriptions = {**inputs.descriptions, **{name: f"{name}, as given" for name in names}}
+    return _joined(inputs, made, descriptions, "given")
+
+
+def _joined(inputs: Inputs, made: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
+    if not made:
+        return inputs
+    values = np.column_stack([inputs.values, *made.values()])
+    groups = {**inputs.groups, **dict.fromkeys(made, group)}
+    return replace(inputs, names=(*inputs.names, *made), values=values, descriptions=descriptions, groups=groups)
+
+
+def _association(tensor: SparseTensor, mode: int, lockstep: Lockstep, target: Target, seed: int) -> Floats:
+    """Association of the entities of ``mode`` with a target's labelled ones, (n_k,)."""
+    values = target.values
+    if target.kind == "real":
+        spread = float(values.std())
+        values = (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+    if target.mode == lockstep.actor:
+        actors = associate(lockstep, target.codes, values, seed=seed)
+    else:
+        entities, actors = associate_through(lockstep, tensor, target.mode, target.codes, values, seed=seed)
+        if mode == target.mode:
+            return entities
+    if mode == lockstep.actor:
+        return actors
+    return entity_evidence(tensor, actors[tensor.coordinates[:, lockstep.actor]], mode)

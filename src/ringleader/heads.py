@@ -1,0 +1,74 @@
+"""One head for each target: which inputs it gets, and what it says of every entity of its mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.head import Head, HeadSettings, fit_head
+from ringleader.head_inputs import Inputs
+from ringleader.head_real import RealHead, fit_real_head
+from ringleader.kernels.reference import logistic
+from ringleader.labels import Target
+
+Floats = npt.NDArray[np.float64]
+AnyHead = Head | RealHead
+
+
+class Judgement(NamedTuple):
+    """What a head says of every entity, (n_k,) each: a probability, or the value of a real target, and its bounds.
+
+    The labelled are judged as if their own label were unknown; what is known of them is in the label column.
+    """
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+
+def fit_target(target: Target, inputs: Inputs, suspicion: Floats, prevalence: float | None) -> AnyHead:
+    """The head of one target. ``suspicion`` (n_k,) is what is believed of the entities without any label."""
+    groups = [inputs.groups[name] for name in inputs.names]
+    if target.kind == "real":
+        return fit_real_head(
+            inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups
+        )
+    settings = HeadSettings(prevalence=prevalence)
+    return fit_head(
+        inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups, settings=settings
+    )
+
+
+def judge(head: AnyHead) -> Judgement:
+    """Every entity of the mode, the labelled without their own label."""
+    if isinstance(head, RealHead):
+        value, low, high = head.predict()
+        shift = np.zeros(len(value))
+        shift[head.codes] = head.loo_values - value[head.codes]
+        return Judgement(value + shift, low + shift, high + shift)
+    centre, _, lower, upper = head.predict()
+    shift = np.zeros(len(centre))
+    shift[head.codes] = head.loo_log_odds - centre[head.codes]
+    return Judgement(logistic(centre + shift), logistic(_log_odds(lower) + shift), logistic(_log_odds(upper) + shift))
+
+
+def _log_odds(probability: Floats) -> Floats:
+    held = np.clip(probability, 1e-300, 1 - 1e-16)
+    return np.asarray(np.log(held) - np.log1p(-held))
+
+
+def heads_to_arrays(heads: tuple[AnyHead, ...]) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """One part of a model for each head."""
+    return {f"head_{i}": {**head.to_arrays(), "real": _flag(head)} for i, head in enumerate(heads)}
+
+
+def _flag(head: AnyHead) -> npt.NDArray[np.uint8]:
+    return np.array([isinstance(head, RealHead)], np.uint8)
+
+
+def head_from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> AnyHead:
+    plain = {name: array for name, array in arrays.items() if name != "real"}
+    return RealHead.from_arrays(plain) if arrays["real"][0] else Head.from_arrays(plain)

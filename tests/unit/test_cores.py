@@ -1,0 +1,437 @@
+"""Cores: what comes out, what must not, and that the significance keeps its promise."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.cli import cores as cli
+from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
+from ringleader.cores_board import Board, boards
+from ringleader.cores_significance import agree, evidence, naming_cost, taste
+from ringleader.errors import SettingsError, StorageError
+from ringleader.lockstep import LockstepSettings, find_lockstep
+from ringleader.tensor.sparse import SparseTensor
+
+WEEK = 7 * 86_400
+OPENING = 1_400_000_000
+COLUMNS = ["reviewer", "product", "seller", "rating", "timestamp"]
+
+
+def honest(seed: int = 0, weeks: int = 150) -> pd.DataFrame:
+    """A market in which everyone acts alone, by popularity and activity. A seller has three products."""
+    reviewers, products, n = 1_500, 300, 9_000
+    rng = np.random.default_rng(seed)
+    activity, popularity = rng.lognormal(0, 0.8, reviewers), rng.lognormal(0, 1, products)
+    product = rng.choice(products, n, p=popularity / popularity.sum())
+    return pd.DataFrame(
+        {
+            "reviewer": [f"r{i}" for i in rng.choice(reviewers, n, p=activity / activity.sum())],
+            "product": [f"p{i}" for i in product],
+            "seller": [f"s{i % 100}" for i in product],
+            "rating": rng.choice([1, 2, 3, 4, 5], n, p=[0.12, 0.08, 0.1, 0.25, 0.45]),
+            "timestamp": OPENING + rng.integers(0, weeks * WEEK, n),
+        }
+    )
+
+
+def gang(
+    name: str, ratings: tuple[int, ...], weeks: float, first: int = 0, people: int = 9, items: int = 7, seed: int = 1
+) -> pd.DataFrame:
+    """People who nearly all review the same products, each product within so many weeks."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (
+            f"{name}{i}",
+            f"p{first + p}",
+            f"s{(first + p) % 100}",
+            int(rng.choice(ratings)),
+            int(OPENING + (max(140 - weeks, 0) * p / items + rng.random() * weeks) * WEEK),
+        )
+        for p in range(items)
+        for i in range(people)
+        if rng.random() < 0.9
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def market(*gangs: pd.DataFrame, seed: int = 0, drop: tuple[str, ...] = ()) -> SparseTensor:
+    return rl.read_reviews(pd.concat([honest(seed), *gangs], ignore_index=True).drop(columns=list(drop)))
+
+
+def cores_of(tensor: SparseTensor, settings: CoreSettings | None = None) -> Cores:
+    return find_cores(tensor, find_lockstep(tensor), settings)
+
+
+def names(core: Core, tensor: SparseTensor, mode: str) -> set[str]:
+    return set(tensor.vocabulary(mode).text(core.members[mode].codes))
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[SparseTensor, Cores]:
+    tensor = market(gang("ring", (4, 5), 3), gang("mob", (1, 2), 3, first=50, people=11))
+    return tensor, cores_of(tensor)
+
+
+def test_a_planted_ring_is_found_with_its_members(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    boost = next(core for core in cores if core.side == "boost")
+    assert names(boost, tensor, "reviewer") == {f"ring{i}" for i in range(9)}
+    assert names(boost, tensor, "product") == {f"p{i}" for i in range(7)}
+    assert names(boost, tensor, "seller") == {f"s{i}" for i in range(7)}
+    assert boost.log10_p < -5 and boost.score == -boost.log10_p
+    assert boost.density > 10 * boost.expected > 0
+    rows = tensor.coordinates[boost.cells]
+    assert np.isin(rows[:, 0], boost.members["reviewer"].codes).all()
+    assert np.isin(rows[:, 2], boost.members["seller"].codes).all()
+    assert (boost.members["reviewer"].strength > 0.9).all()
+
+
+def test_boosts_and_attacks_are_told_apart(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    assert sorted(core.side for core in cores) == ["attack", "boost"]
+    attack = next(core for core in cores if core.side == "attack")
+    assert names(attack, tensor, "reviewer") == {f"mob{i}" for i in range(11)}
+    assert attack.ratings is not None
+    assert tensor.vocabulary("rating").text(list(attack.ratings)) == ["1", "2"]
+    assert attack.agreement > 0.9
+
+
+def test_cores_come_with_the_most_significant_first(planted: tuple[SparseTensor, Cores]) -> None:
+    cores = planted[1]
+    assert [core.number for core in cores] == [1, 2]
+    assert cores[0].log10_p <= cores[1].log10_p <= math.log10(0.01)
+    assert len(cores[:1]) == 1 and cores[:1][0] is cores[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_market_without_rings_has_no_cores(seed: int) -> None:
+    assert len(cores_of(market(seed=seed))) == 0
+
+
+def test_a_ring_whose_reviewers_are_shuffled_is_no_core() -> None:
+    table = pd.concat([honest(), gang("ring", (4, 5), 3)], ignore_index=True)
+    month = table["timestamp"] // (4 * WEEK)
+    for seed in range(3):
+        shuffle = np.random.default_rng(seed).permutation
+        dealt = table.assign(reviewer=table.groupby(month)["reviewer"].transform(shuffle))
+        assert len(cores_of(rl.read_reviews(dealt))) == 0
+
+
+@pytest.mark.parametrize(("people", "items"), [(9, 7), (40, 12), (80, 25)])
+def test_a_taste_community_is_no_core(people: int, items: int) -> None:
+    """The same people like the same things, at any time."""
+    fans = gang("fan", (4, 5), 140, people=people, items=items, seed=4)
+    assert len(cores_of(market(fans))) == 0
+
+
+def test_taste_is_told_from_lockstep_where_chance_explains_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a short market fans meet in every window; only that others come in the same windows speaks for them."""
+    rng = np.random.default_rng(7)
+    fans = gang("fan", (4, 5), 40, people=80, items=20, seed=4)
+    fans["timestamp"] = OPENING + rng.integers(0, 40 * WEEK, len(fans))
+    tensor = rl.read_reviews(pd.concat([honest(weeks=40), fans], ignore_index=True))
+    lockstep = find_lockstep(tensor)
+    assert len(find_cores(tensor, lockstep)) == 0
+    monkeypatch.setattr("ringleader.cores.taste", lambda *_: math.inf)
+    assert [len(core.members["reviewer"].codes) for core in find_cores(tensor, lockstep)] == [80]
+
+
+def test_a_taste_community_that_acts_at_once_is_a_core() -> None:
+    assert len(cores_of(market(gang("fan", (4, 5), 4, people=40, items=12, seed=4)))) == 1
+
+
+def test_people_who_meet_but_do_not_agree_are_no_core() -> None:
+    club = gang("club", (1, 2, 3, 4, 5, 5, 5, 5), 3, people=16, items=10)
+    ring = gang("ring", (4, 5), 3, first=50, people=10, items=8)
+    tensor = market(club, ring)
+    found = [names(core, tensor, "reviewer") for core in cores_of(tensor)]
+    assert found == [{f"ring{i}" for i in range(10)}]
+
+
+def test_two_rings_that_share_people_stay_two() -> None:
+    one, two = gang("a", (5,), 3, people=14), gang("b", (5,), 3, first=50, people=14, seed=2)
+    two["reviewer"] = two["reviewer"].replace({"b0": "a0", "b1": "a1"})
+    tensor = market(one, two)
+    found = sorted(sorted(names(core, tensor, "reviewer")) for core in cores_of(tensor))
+    assert len(found) == 2
+    assert {f"a{i}" for i in range(14)} == set(found[0]) and {"a0", "a1", "b2", "b13"} <= set(found[1])
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [
+        ("timestamp",),
+        ("rating",),
+        ("seller",),
+        ("product",),
+        ("timestamp", "rating"),
+        ("timestamp", "seller"),
+        ("timestamp", "rating", "seller"),
+    ],
+)
+def test_a_ring_is_found_with_columns_missing(drop: tuple[str, ...]) -> None:
+    tensor = market(gang("ring", (4, 5), 3), drop=drop)
+    cores = cores_of(tensor)
+    assert len(cores) == 1
+    assert names(cores[0], tensor, "reviewer") == {f"ring{i}" for i in range(9)}
+    assert set(cores[0].members) == {"reviewer", "product", "seller"} - set(drop)
+    assert (cores[0].window is None) == ("timestamp" in drop)
+    assert (cores[0].ratings is None) == ("rating" in drop)
+    assert cores[0].side == ("both" if "rating" in drop else "boost")
+    row = cores.frame(tensor).iloc[0]
+    assert (row["first"] == "") == ("timestamp" in drop) and (row["rating"] == "") == ("rating" in drop)
+
+
+def test_two_modes_of_plain_codes_are_enough() -> None:
+    rng = np.random.default_rng(0)
+    everyone = np.c_[rng.integers(0, 800, 4_000), rng.integers(0, 200, 4_000)]
+    ring = np.array([(800 + i, 200 + p) for i in range(10) for p in range(8)])
+    tensor = SparseTensor.from_arrays(np.r_[everyone, ring], ["who", "what"])
+    cores = cores_of(tensor)
+    assert len(cores) == 1 and set(cores[0].members) == {"who", "what"}
+    assert cores[0].members["who"].codes.tolist() == list(range(800, 810))
+
+
+def test_another_mode_can_act() -> None:
+    tensor = market(gang("ring", (4, 5), 3))
+    lockstep = find_lockstep(tensor, LockstepSettings(items=("reviewer",)), actor="seller")
+    assert isinstance(find_cores(tensor, lockstep, actor=2), Cores)
+    with pytest.raises(SettingsError, match="lockstep is that of 'seller'"):
+        find_cores(tensor, lockstep)
+
+
+def test_lockstep_of_another_tensor_is_refused(planted: tuple[SparseTensor, Cores]) -> None:
+    with pytest.raises(SettingsError, match="find it anew"):
+        find_cores(planted[0], find_lockstep(market(seed=5)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"significance": 0}, {"significance": 1.5}, {"min_reviewers": 1}, {"max_seeds": 0}, {"min_places": 2.5}]
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
+        CoreSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_an_empty_tensor_has_no_cores() -> None:
+    alone = SparseTensor.from_arrays([[0, 0], [1, 1], [2, 2]], ["reviewer", "product"])
+    empty = SparseTensor(alone.coordinates[:0], alone.counts[:0], alone.vocabularies)
+    for tensor in (alone, empty):
+        cores = cores_of(tensor)
+        assert len(cores) == 0
+        assert cores.frame(tensor).empty and cores.members_frame(tensor).empty and cores.reviews_frame(tensor).empty
+        assert len(Cores.from_arrays(cores.to_arrays())) == 0
+
+
+def test_permuting_ids_permutes_cores(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    table = pd.concat(
+        [honest(), gang("ring", (4, 5), 3), gang("mob", (1, 2), 3, first=50, people=11)], ignore_index=True
+    )
+    rng = np.random.default_rng(9)
+    new: dict[str, dict[str, str]] = {}
+    for mode in ("reviewer", "product", "seller"):
+        ids = table[mode].unique()
+        new[mode] = dict(zip(ids, [f"x{i}" for i in rng.permutation(len(ids))], strict=True))
+    renamed = table.assign(**{mode: table[mode].map(to) for mode, to in new.items()}).sample(frac=1, random_state=3)
+    other = rl.read_reviews(renamed)
+    again = cores_of(other)
+    assert len(again) == len(cores)
+    for before, after in zip(cores, again, strict=True):
+        for mode, to in new.items():
+            assert {to[name] for name in names(before, tensor, mode)} == names(after, other, mode)
+        assert after.log10_p == pytest.approx(before.log10_p, rel=1e-9)
+
+
+def test_arrays_hold_everything(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    arrays = cores.to_arrays()
+    assert all(a.dtype.kind in "iuf" for a in arrays.values())
+    again = Cores.from_arrays(arrays)
+    for frame in ("frame", "members_frame", "reviews_frame"):
+        pd.testing.assert_frame_equal(getattr(again, frame)(tensor), getattr(cores, frame)(tensor))
+    for before, after in zip(cores, again, strict=True):
+        assert (before.window, before.ratings, before.side) == (after.window, after.ratings, after.side)
+        assert before.agreement == after.agreement and before.number == after.number
+
+
+def test_tables_say_who_when_and_which_reviews(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    frame = cores.frame(tensor)
+    assert list(frame.columns) == [
+        *("core", "side", "sellers", "products", "reviewers", "reviews", "first", "last"),
+        *("rating", "density", "expected", "log10_p"),
+    ]
+    assert frame["first"].str.fullmatch(r"\d{4}-\d\d-\d\d").all() and (frame["first"] < frame["last"]).all()
+    assert set(frame["rating"]) == {"4-5", "1-2"}
+    members = cores.members_frame(tensor)
+    assert list(members.columns) == ["core", "mode", "entity", "strength", "reviews"]
+    for core in cores:
+        mine = members[members["core"] == core.number]
+        assert mine.groupby("mode")["reviews"].sum().nunique() == 1
+        assert len(mine) == sum(len(m.codes) for m in core.members.values())
+    reviews = cores.reviews_frame(tensor)
+    assert list(reviews.columns) == ["core", *tensor.modes, "count"]
+    assert len(reviews) == sum(len(core.cells) for core in cores)
+
+
+def test_an_entity_knows_its_cores(planted: tuple[SparseTensor, Cores]) -> None:
+    tensor, cores = planted
+    ring = tensor.vocabulary("reviewer").code("ring3")
+    assert [core.side for core in cores.of("reviewer", ring)] == ["boost"]
+    assert cores.of("reviewer", tensor.vocabulary("reviewer").code("r3")) == ()
+    assert cores.of("week", 3) == ()
+
+
+def test_block_files_read_back(planted: tuple[SparseTensor, Cores], tmp_path: Path) -> None:
+    tensor, cores = planted
+    folder = write_blocks(cores, tensor, tmp_path / "blocks")
+    assert sorted(p.name for p in folder.iterdir()) == [
+        f"block_{i}.{kind}" for i in (1, 2) for kind in ("attributes", "tuples")
+    ]
+    for core in cores:
+        with (folder / f"block_{core.number}.attributes").open(newline="") as handle:
+            attributes = [(int(mode), value) for mode, value in csv.reader(handle)]
+        with (folder / f"block_{core.number}.tuples").open(newline="") as handle:
+            tuples = list(csv.reader(handle))
+        assert {v for k, v in attributes if k == 0} == names(core, tensor, "reviewer")
+        assert len(attributes) == len(set(attributes)) and {k for k, _ in attributes} == set(range(5))
+        assert len(tuples) == len(core.cells) and {len(row) for row in tuples} == {6}
+        assert {(k, value) for row in tuples for k, value in enumerate(row[:5])} == set(attributes)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="choose another folder"):
+        write_blocks(cores, tensor, tmp_path / "file")
+
+
+def test_hostile_names_stay_on_their_line(tmp_path: Path) -> None:
+    ring = gang("ring", (4, 5), 3)
+    ring["reviewer"] = "=1+1,\n" + ring["reviewer"]
+    tensor = market(ring)
+    cores = cores_of(tensor)
+    write_blocks(cores, tensor, tmp_path)
+    with (tmp_path / "block_1.tuples").open(newline="") as handle:
+        assert {len(row) for row in csv.reader(handle)} == {6}
+    cli.write_cores(cores, tensor, str(tmp_path), raw=False)
+    members = pd.read_csv(tmp_path / "members.csv")
+    assert members.loc[members["mode"] == "reviewer", "entity"].str.startswith("'=1+1").all()
+
+
+# -- the significance ------------------------------------------------------------------------------
+
+
+def a_board(seed: int = 0) -> Board:
+    tensor = market(gang("ring", (4, 5), 3), seed=seed)
+    return boards(tensor, find_lockstep(tensor), 3)[0]
+
+
+def test_the_bound_on_chance_holds_for_reviewers_dealt_anew() -> None:
+    """P(bound <= alpha) is at most alpha for blocks given beforehand, small and large."""
+    board = a_board()
+    rng = np.random.default_rng(0)
+    window = board.window[board.place]
+    order = np.argsort(window, kind="stable")
+    bounds = np.flatnonzero(np.diff(window[order], prepend=-1))
+    busiest = np.argsort(-np.diff(board.of_actor.offsets), kind="stable")
+    largest = np.argsort(-board.size, kind="stable")
+    for actors, places in ((np.sort(busiest[:20]), np.sort(largest[:30])), (np.sort(busiest[:200]), largest[:5])):
+        expected = float(board.activity(actors) @ board.shares(places, board.size[places]))
+        inside, member = np.isin(board.place, places), np.zeros(board.n_actors, bool)
+        member[actors] = True
+        counts = []
+        for _ in range(1_500):
+            who = np.concatenate([rng.permutation(part) for part in np.split(board.who[order], bounds[1:])])
+            counts.append(int((member[who] & inside[order]).sum()))
+        assert np.mean(counts) == pytest.approx(expected, rel=0.1)
+        p = np.exp([-evidence(c, expected) for c in counts])
+        for alpha in (0.5, 0.2, 0.1, 0.05, 0.01):
+            assert (p <= alpha).mean() <= alpha + 2.5 * math.sqrt(alpha / len(counts))
+        assert (p <= 0.5).mean() > 0.02  # it bounds, but it is not empty
+
+
+def test_the_weights_of_all_blocks_sum_to_at_most_one() -> None:
+    board = a_board()
+    small = {"log_actor": np.log([0.5, 0.2, 0.2, 0.1]), "log_place": np.log([0.6, 0.3, 0.1])}
+    tiny = SimpleNamespace(**small)
+    total = sum(
+        math.exp(-naming_cost(tiny, np.array(a), np.array(p)))  # type: ignore[arg-type]
+        for a in _subsets(4)
+        for p in _subsets(3)
+    )
+    assert 0.1 < total <= 1.0
+    for log_share in (board.log_actor, board.log_place):
+        assert np.exp(log_share[np.isfinite(log_share)]).sum() == pytest.approx(1.0)
+
+
+def _subsets(n: int) -> Iterator[tuple[int, ...]]:
+    return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1))
+
+
+def test_taste_alone_has_no_evidence_that_weeks_are_shared() -> None:
+    """Fans who come when everyone comes: the ratio exceeds 20 in at most a twentieth of the communities."""
+    ratios = []
+    for seed in range(16):
+        tensor = market(gang("fan", (4, 5), 140, people=15, items=8, seed=seed), seed=seed)
+        found = boards(tensor, find_lockstep(tensor), 3)
+        ids = tensor.vocabulary("reviewer").text(np.arange(tensor.shape[0]))
+        fans = np.flatnonzero([name.startswith("fan") for name in ids])
+        ratios.append(taste(found[-1] if found[-1].side == 0 else found[0], fans))
+    assert np.mean(np.array(ratios) > math.log(20)) <= 0.05 + 2 * math.sqrt(0.05 / 16)
+
+
+def test_evidence_grows_with_reviews_and_shrinks_with_expectation() -> None:
+    assert evidence(5, 5) == evidence(0, 1) == evidence(3, 7) == 0
+    assert evidence(10, 1) > evidence(9, 1) > evidence(9, 2) > 0
+
+
+def test_agreement_is_weighed_against_everyone() -> None:
+    assert agree(30, 30, 0.7) and agree(29, 30, 0.7) and not agree(21, 30, 0.7)
+    assert agree(30, 30, 0.99) and agree(10, 10, 1.0)  # where everyone is happy, nothing speaks against a ring
+    assert not agree(10, 30, 0.2)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stubbed(planted: tuple[SparseTensor, Cores], monkeypatch: pytest.MonkeyPatch) -> Cores:
+    tensor, cores = planted
+    monkeypatch.setattr(cli, "load", lambda _: SimpleNamespace(cores=lambda: cores, tensor_=tensor))
+    return cores
+
+
+def test_the_command_lists_cores(stubbed: Cores, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.command("model")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["core", "side", "sellers"] and len(lines) == 3
+    cli.command("model", top=1)
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_command_prints_one_json_document(stubbed: Cores, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.command("model", as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [row["core"] for row in found["cores"]] == [1, 2]
+    assert {m["mode"] for m in found["cores"][0]["members"]} == {"reviewer", "product", "seller"}
+
+
+def test_the_command_writes_tables_and_blocks(
+    stubbed: Cores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.command("model", output=str(tmp_path / "out"))
+    assert "2 cores written" in capsys.readouterr().out
+    written = {p.name for p in (tmp_path / "out").iterdir()}
+    assert written == {"cores.csv", "members.csv", "reviews.csv"} | {
+        f"block_{i}.{kind}" for i in (1, 2) for kind in ("attributes", "tuples")
+    }
+    assert len(pd.read_csv(tmp_path / "out" / "reviews.csv")) == sum(len(core.cells) for core in stubbed)
