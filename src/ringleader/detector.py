@@ -29,7 +29,7 @@ from ringleader.evidence import (
     suspicion_parts,
 )
 from ringleader.head_inputs import Inputs, shared_inputs, with_association, with_given
-from ringleader.heads import AnyHead, fit_target, head_from_arrays, heads_to_arrays, judge
+from ringleader.heads import AnyHead, contributions, fit_target, head_from_arrays, heads_to_arrays, judge
 from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Label, Labels, TargetKind, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.lockstep import Lockstep, find_lockstep, start_rows
@@ -465,11 +465,12 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if t is not None and self.heads_:
             head = self.heads_[t]
             unit = "log-odds" if self.problem_.targets[t].kind == "binary" else "value"
-            return Weighed(head.names, head.contributions([code])[0], unit), head.note
+            parts = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
+            return Weighed(*contributions(head, code, parts), unit), head.note
         if t is not None and self.config_.joint:
-            parts = self.state_.rows(k)[code].astype(np.float64) * self.state_.heads[t, 1:]
-            names = tuple(f"component {r}" for r in range(len(parts)))
-            return Weighed(names, parts, "log-odds"), "linear in the factors, trained with them"
+            amounts = self.state_.rows(k)[code].astype(np.float64) * self.state_.heads[t, 1:]
+            names = tuple(f"component {r}" for r in range(len(amounts)))
+            return Weighed(names, amounts, "log-odds"), "linear in the factors, trained with them"
         names, scores = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
         amounts = np.array([score[code] for score in scores]) / len(scores)
         return Weighed(names, amounts, "suspicion"), "no labels: evidence and lockstep alone"

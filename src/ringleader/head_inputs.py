@@ -20,11 +20,11 @@ Floats = npt.NDArray[np.float64]
 
 EVIDENCE = {
     "evidence_mean": "How far its reviews go together beyond popularity, on average",
-    "evidence_shrunk": "The same, drawn to the market's mean where there are few reviews",
-    "evidence_excess": "The same, counting only what is more than noise",
-    "evidence_top10": "The same for its ten strongest reviews",
-    "evidence_boost": "The same, leaving out bad ratings, of which it would be the victim",
-    "evidence_attack": "The same, of bad ratings alone",
+    "evidence_shrunk": "How far its reviews go together, drawn to the market's mean where there are few",
+    "evidence_excess": "How far its reviews go together, counting only what is more than noise",
+    "evidence_top10": "How far its ten strongest reviews go together with others",
+    "evidence_boost": "How far its good reviews go together with others, beyond noise",
+    "evidence_attack": "How far its bad ratings go together with others, beyond noise",
     "log_odds_mean": "Mean log-odds that its reviews belong together, each without its own pull",
 }
 LOCKSTEP = {

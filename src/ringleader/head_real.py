@@ -36,6 +36,10 @@ LEAST_VALUES = 3
 _ARRAYS = ("weights", "root", "codes", "values", "loo_values", "variances")
 
 
+REAL_SETTINGS = HeadSettings(linear_variance=0.5, spline_variance=0.2, worth=1.0, group_worth=1.0, own_worth=0.5)
+"""Numbers say more than labels of two kinds, so their variances are learned with less of a prior."""
+
+
 class RealScores(NamedTuple):
     """One number per entity, in the unit of the target; lower and upper bound the expected value."""
 
@@ -120,7 +124,9 @@ def fit_real_head(
 
     The evidence is one more input here: nobody knows beforehand which way it counts.
     """
-    settings = settings or HeadSettings(linear_variance=0.5, spline_variance=0.2, worth=1.0, group_worth=1.0, own_worth=0.5)
+    settings = settings or HeadSettings(
+        linear_variance=0.5, spline_variance=0.2, worth=1.0, group_worth=1.0, own_worth=0.5
+    )
     settings.check()
     table, inputs, _ = gathered(features, names, fallback)
     known, value = checked_labels(codes, values, len(table))

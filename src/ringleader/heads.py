@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.head import Head, HeadSettings, fit_head
+from ringleader.head import EVIDENCE_NAME, Head, HeadSettings, fit_head
 from ringleader.head_inputs import Inputs
 from ringleader.head_real import RealHead, fit_real_head
 from ringleader.kernels.reference import logistic
@@ -58,6 +58,30 @@ def judge(head: AnyHead) -> Judgement:
 def _log_odds(probability: Floats) -> Floats:
     held = np.clip(probability, 1e-300, 1 - 1e-16)
     return np.asarray(np.log(held) - np.log1p(-held))
+
+
+def contributions(
+    head: AnyHead, code: int, parts: tuple[tuple[str, ...], list[Floats]]
+) -> tuple[tuple[str, ...], Floats]:
+    """Names and amounts of what each input adds for one entity; what the suspicion adds is told by its parts.
+
+    ``parts`` are the names and normal scores of the suspicion's parts. Each adds to the input of the same name its equal
+    share and, by the slope of the suspicion, how far it stands out from the others.
+    """
+    amounts = head.contributions([code])[0]
+    if not head.names or head.names[-1] != EVIDENCE_NAME:
+        return head.names, amounts
+    names, own = list(head.names[:-1]), amounts[:-1].copy()
+    scores = np.array([score[code] for score in parts[1]])
+    slope = head.weights[1 + np.searchsorted(head.layout.inputs, len(names))]
+    shares = amounts[-1] / len(scores) + slope * (scores - scores.mean()) / len(scores)
+    for name, share in zip(parts[0], shares, strict=True):
+        if name in names:
+            own[names.index(name)] += share
+        else:
+            names.append(name)
+            own = np.append(own, share)
+    return tuple(names), own
 
 
 def heads_to_arrays(heads: tuple[AnyHead, ...]) -> dict[str, dict[str, npt.NDArray[Any]]]:
