@@ -2,7 +2,7 @@
 
 Rows are short (10 to 24 numbers) and their length is not known at compile time. The compiler then makes loops for
 long rows with a slow remainder, and a short row is all remainder. With four lanes spelled out a row of 10
-is three steps. Like ``intrinsics``, this file is below numba's disk cache: clear the cache after a change.
+is three steps. numba's disk cache does not see changes here: clear it after one.
 
 ``+ - * /`` work lane by lane (a product and a sum may fuse). Same as: NumPy on arrays of shape (4,).
 """
@@ -16,6 +16,7 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 from numba.np.arrayobj import make_array
@@ -28,7 +29,7 @@ _WHOLE = ir.IntType(64)
 _PLACE = ir.IntType(32)
 
 
-class Four(types.Type):  # type: ignore[misc]
+class Four(types.Type):
     """The type of four float64 in one register."""
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ four = Four()
 
 
 @register_model(Four)
-class _FourModel(models.PrimitiveModel):  # type: ignore[misc]
+class _FourModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _FOUR)
 
@@ -47,7 +48,7 @@ class _FourModel(models.PrimitiveModel):  # type: ignore[misc]
 for _operator in (operator.add, operator.sub, operator.mul, operator.truediv):
 
     @infer_global(_operator)
-    class _Arithmetic(ConcreteTemplate):  # type: ignore[misc]
+    class _Arithmetic(ConcreteTemplate):
         cases = [signature(four, four, four)]  # noqa: RUF012
 
 
@@ -126,6 +127,8 @@ def start(typing: Any, array: Any) -> Any:
     def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return make_array(kind.args[0])(context, builder, arguments[0]).data
 
+    if array.layout != "C":
+        raise TypingError("a pointer needs a contiguous array")
     return types.CPointer(array.dtype)(array), lower
 
 

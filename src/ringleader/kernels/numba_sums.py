@@ -35,6 +35,7 @@ from ringleader.kernels.lanes import (
 
 BUFFER = 40  # entries gathered before they are summed, more where one cell brings more
 AHEAD = 8  # cells between the one at work and the one whose factor rows are asked for
+AHEAD_ALONE = 32  # the same in the contrast mode, where a cell is one entry
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # never nnan or ninf: they would hide a runaway fit
 INNER: dict[str, Any] = {
     "cache": True,
@@ -43,7 +44,7 @@ INNER: dict[str, Any] = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-# Called per entry: a call would pass every array by value and count references, which costs more than the work.
+# Called per entry: a call would pass all of ``Work`` by value, which costs more than what is done.
 INLINED: dict[str, Any] = {**INNER, "forceinline": True}
 
 
@@ -88,7 +89,8 @@ def new_memory(view: View) -> Memory:
 
 @njit(**INLINED)
 def _room(view: View) -> int:
-    return max(BUFFER, (view.tuples.shape[1] - len(view.starts) + 4) // 4 * 4)
+    """Rows of the buffer: enough for one cell, and a multiple of four."""
+    return int(max(BUFFER, (view.tuples.shape[1] - len(view.starts) + 4) // 4 * 4))
 
 
 @njit(**INNER)
@@ -123,10 +125,9 @@ def work_on(view: View, mode: int, memory: Memory) -> Work:
 
 
 @njit(**INLINED)
-def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
-    """sigma(phi), and N (curvature 1) or E[omega] (curvature 0), of four phi."""
-    one, far = spread(1.0), spread(700.0)
-    distance = size(phi)
+def exp_minus(distance: Any) -> Any:
+    """exp(-distance) of four distances from 0 up; beyond 700 as at 700."""
+    far = spread(700.0)
     distance = less(far, distance, far, distance)
     # exp(-distance) = 2^-n exp(rest): the library's exp would be one call per entry.
     n = whole(distance * spread(1.4426950408889634))
@@ -141,8 +142,15 @@ def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
     decay = spread(1 / 24) + rest * decay
     decay = spread(1 / 6) + rest * decay
     decay = spread(1 / 2) + rest * decay
-    decay = one + rest * decay
-    decay = (one + rest * decay) * halvings(n)
+    decay = spread(1.0) + rest * decay
+    return (spread(1.0) + rest * decay) * halvings(n)
+
+
+@njit(**INLINED)
+def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
+    """sigma(phi), and N (curvature 1) or E[omega] (curvature 0), of four phi."""
+    one, distance = spread(1.0), size(phi)
+    decay = exp_minus(distance)
     larger = one / (one + decay)
     sigma = less(phi, spread(0.0), decay * larger, larger)
     if curvature == 1:
@@ -303,22 +311,26 @@ def clear(work: Work) -> None:
 
 
 @njit(**INLINED)
-def _fetch_tuple(work: Work, cell: int) -> None:
+def fetch_tuple(work: Work, cell: int) -> None:
     fetch(work.tuples, cell * work.width)
     fetch(work.tuples, cell * work.width + work.width - 1)
 
 
 @njit(**INLINED)
-def _fetch_rows(work: Work, cell: int, count: int, line: int) -> None:
-    """Ask for the first ``count`` factor rows of a cell, which lie on ``line`` elements each."""
-    factors, rank = work.factors, work.rank
+def fetch_row(work: Work, place: int) -> None:
+    """Ask for the factor row that begins at element ``place``: a line of memory holds eight float64."""
+    fetch(work.factors, place)
+    for r in range(8, work.rank - 2, 8):
+        fetch(work.factors, place + r)
+    fetch(work.factors, place + work.rank - 1)
+
+
+@njit(**INLINED)
+def fetch_rows(work: Work, cell: int, count: int) -> None:
+    """Ask for the first ``count`` factor rows of a cell."""
     codes = after(work.tuples, cell * work.width)
     for c in range(count):
-        place = work.shifts[c] + np.int64(codes[work.columns[c]]) * rank
-        fetch(factors, place)
-        for r in range(line, rank - 1, line):
-            fetch(factors, place + r)
-        fetch(factors, place + rank - 1)
+        fetch_row(work, work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank)
 
 
 @njit(**INLINED)
@@ -378,8 +390,8 @@ def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Ru
     share = 1.0 / max(per_cell - 1, 1)
     filled = 0
     for p in range(piece[0], piece[1]):
-        _fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD, end - 1)]))
-        _fetch_rows(work, np.int64(cells[min(p + AHEAD, end - 1)]), work.others + per_cell, 8)
+        fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD, end - 1)]))
+        fetch_rows(work, np.int64(cells[min(p + AHEAD, end - 1)]), work.others + per_cell)
         cell = np.int64(cells[p])
         weight = work.weights[0 if work.uniform else cell]
         if weight == 0.0:
@@ -406,8 +418,8 @@ def _add_contrast(
     """Gather positions ``piece`` of ``cells`` behind ``filled`` entries; ``kind``: their share of the weight, and y."""
     entries, room = work.entries, work.room
     for p in range(piece[0], piece[1]):
-        _fetch_tuple(work, np.int64(cells[min(p + 8 * AHEAD, end - 1)]))
-        _fetch_rows(work, np.int64(cells[min(p + 4 * AHEAD, end - 1)]), work.others, 8)
+        fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD_ALONE, end - 1)]))
+        fetch_rows(work, np.int64(cells[min(p + AHEAD_ALONE, end - 1)]), work.others)
         cell = np.int64(cells[p])
         weight = work.weights[0 if work.uniform else cell]
         if weight == 0.0:
