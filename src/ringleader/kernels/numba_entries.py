@@ -1,4 +1,7 @@
-"""Compiled passes over entries: negatives, their grouping, log-odds and likelihoods."""
+"""Compiled passes over entries: negatives, their grouping, log-odds and likelihoods.
+
+numba's disk cache does not see changes in ``numba_sums`` and ``lanes``: clear it after one.
+"""
 
 # mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
@@ -10,10 +13,21 @@ import numpy as np
 from numba import njit, uint64
 
 from ringleader.kernels.blocks import View
-from ringleader.kernels.intrinsics import prefetch
+from ringleader.kernels.lanes import after, load, load_some, size, start, store, sums
+from ringleader.kernels.numba_sums import (
+    FAST,
+    Work,
+    design_row,
+    exp_minus,
+    fetch_row,
+    fetch_rows,
+    locate,
+    new_memory,
+    work_on,
+)
 
-FAST = {"reassoc", "contract", "nsz", "arcp"}
 AHEAD = 6  # cells between the one at work and the one being fetched
+BATCH = 64  # cells whose log-odds are computed before their logarithms
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
@@ -97,41 +111,75 @@ def log_odds(view: View, codes: Any, out: Any, span: tuple[int, int]) -> None:
         out[i] = _dot(view, base, view.starts[view.contrast] + codes[i, view.contrast])
 
 
-@njit(**INNER)
-def _fetch(view: View, i: int) -> None:
-    """Prefetch the factor rows of a cell and of its negatives."""
-    if i >= len(view.tuples):
-        return
-    line = 64 // view.factors.itemsize
-    modes = len(view.starts)
-    for k in range(view.tuples.shape[1]):
-        row = view.starts[k if k < modes else view.contrast] + view.tuples[i, k]
-        for r in range(0, view.factors.shape[1], line):
-            prefetch(view.factors, row, r)
-
-
 @njit(**OUTER)
-def log_likelihood(view: View, sums: Any, span: tuple[int, int], size: int) -> None:
-    """Weighted log-likelihood of cells and negatives, in pieces of ``size``. Same as: ``reference.log_likelihood``."""
-    modes, width = len(view.starts), view.tuples.shape[1]
-    base = np.empty(view.factors.shape[1])
-    start = view.starts[view.contrast]
+def log_likelihood(view: View, totals: Any, span: tuple[int, int], piece: int) -> None:
+    """Weighted log-likelihood of cells and negatives, in pieces of ``piece``. Same as: ``reference.log_likelihood``."""
+    memory = new_memory(view)
+    work = work_on(view, view.contrast, memory)
+    numbers = np.zeros(6 * (BATCH * work.per_cell + 4))
     for c in range(span[0], span[1]):
         own, drawn = 0.0, 0.0
-        for i in range(c * size, min((c + 1) * size, len(view.tuples))):
-            _fetch(view, i + AHEAD)
-            weight = view.weights[0] if len(view.weights) == 1 else view.weights[i]
-            if weight == 0.0:
-                continue
-            _base(view, view.tuples, i, view.contrast, base)
-            phi = _dot(view, base, start + view.tuples[i, view.contrast])
-            own += weight * (min(phi, 0.0) - math.log1p(math.exp(-abs(phi))))
-            # The logarithm of a product of numbers between 1 and 2, at most 63 of them: one call for all negatives.
-            linear, product = 0.0, 1.0
-            for j in range(modes, width):
-                phi = -_dot(view, base, start + view.tuples[i, j])
-                linear += min(phi, 0.0)
-                product *= 1.0 + math.exp(-abs(phi))
-            drawn += weight * (linear - math.log(product)) / max(width - modes, 1)
-        sums[c, 0] = own
-        sums[c, 1] = drawn
+        end = min((c + 1) * piece, len(view.tuples))
+        for first in range(c * piece, end, BATCH):
+            batch = (first, min(first + BATCH, end))
+            more = _batch(work, view.starts[view.contrast], view.contrast, batch, len(view.tuples), numbers)
+            own, drawn = own + more[0], drawn + more[1]
+        totals[c, 0] = own
+        totals[c, 1] = drawn
+    memory.numbers[0] = numbers[0] = 0.0  # keeps both alive until here
+
+
+@njit(**INNER)
+def _batch(
+    work: Work, first_row: int, contrast: int, span: tuple[int, int], count: int, numbers: Any
+) -> tuple[float, float]:
+    """Log-likelihoods of the cells ``span`` and of their negatives; ``numbers`` is room for six per entry.
+
+    ``count`` cells there are in all: rows are fetched ahead past the end of the batch.
+    """
+    per_cell, rank, padded = work.per_cell, work.rank, work.padded
+    modes = work.width - per_cell + 1
+    entries = (span[1] - span[0]) * per_cell
+    phis = start(numbers)
+    decays, partial = after(phis, len(numbers) // 6), after(phis, len(numbers) // 3)
+    last, base = padded - 4, work.rows
+    for i in range(span[0], span[1]):
+        fetch_rows(work, min(i + AHEAD, count - 1), work.others)
+        _fetch_contrast(work, min(i + AHEAD, count - 1), first_row, contrast)
+        locate(work, i, work.others)
+        design_row(work, work.others, base)
+        codes = after(work.tuples, i * work.width)
+        for j in range(per_cell):
+            code = np.int64(codes[modes + j - 1 if j else contrast])
+            row = after(work.factors, (first_row + code) * rank)
+            total = load(base, last) * load_some(row, last, rank - last)
+            for s in range(0, last, 4):
+                total = total + load(base, s) * load(row, s)
+            store(partial, 4 * ((i - span[0]) * per_cell + j), total)
+    for b in range(0, entries, 4):
+        phi = sums(load(partial, 4 * b), load(partial, 4 * b + 4), load(partial, 4 * b + 8), load(partial, 4 * b + 12))
+        store(phis, b, phi)
+        store(decays, b, exp_minus(size(phi)))
+    own, drawn = 0.0, 0.0
+    for i in range(span[1] - span[0]):
+        weight = work.weights[0 if work.uniform else span[0] + i]
+        if weight == 0.0:
+            continue
+        b = i * per_cell
+        own += weight * (min(phis[b], 0.0) - math.log1p(decays[b]))
+        # The logarithm of a product of numbers between 1 and 2, at most 63 of them: one call for all negatives.
+        linear, product = 0.0, 1.0
+        for j in range(b + 1, b + per_cell):
+            linear += min(-phis[j], 0.0)
+            product *= 1.0 + decays[j]
+        drawn += weight * (linear - math.log(product)) / max(per_cell - 1, 1)
+    return own, drawn
+
+
+@njit(**INNER)
+def _fetch_contrast(work: Work, cell: int, first_row: int, contrast: int) -> None:
+    """Ask for the contrast rows of a cell."""
+    codes = after(work.tuples, cell * work.width)
+    modes = work.width - work.per_cell + 1
+    for j in range(work.per_cell):
+        fetch_row(work, (first_row + np.int64(codes[modes + j - 1 if j else contrast])) * work.rank)
