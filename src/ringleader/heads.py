@@ -65,7 +65,7 @@ def contributions(
 ) -> tuple[tuple[str, ...], Floats]:
     """Names and amounts of what each input adds for one entity; what the suspicion adds is told by its parts.
 
-    ``parts`` are the names and normal scores of the suspicion's parts. Each adds to the input of the same name its equal
+    ``parts`` are the names and normal scores of its parts. Each adds to the input of the same name its equal
     share and, by the slope of the suspicion, how far it stands out from the others.
     """
     amounts = head.contributions([code])[0]
