@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,8 +28,8 @@ from ringleader.evidence import (
     suspicion_parts,
 )
 from ringleader.head_inputs import Inputs, shared_inputs, with_association, with_given
-from ringleader.heads import AnyHead, contributions, fit_target, head_from_arrays, heads_to_arrays, judge
-from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Label, Labels, TargetKind, read_labels
+from ringleader.heads import AnyHead, contributions, fit_target, heads_to_arrays, judge
+from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.model.config import ModelConfig
@@ -39,6 +38,14 @@ from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import fresh_heads, start_state
 from ringleader.model.state import State, extend_state
 from ringleader.reasons import Explanation, Weighed, nearest_known, own_cores, strongest_reviews, weigh_contributions
+from ringleader.saved import (
+    covariates_fingerprint,
+    how_it_was_read,
+    labels_fingerprint,
+    labels_of,
+    plain,
+    stored_heads,
+)
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
@@ -165,7 +172,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             self.state_, _ = fit_loop(self.problem_, state, callback=after_sweep)
         self.complete_ = True
         finished = self.stored_ is not None and self.stored_.meta["heads"] is not None
-        self.heads_ = _stored_heads(self.stored_) if finished and self.stored_ is not None else self._fit_heads()
+        self.heads_ = stored_heads(self.stored_) if finished and self.stored_ is not None else self._fit_heads()
         if checkpoint is not None and not finished:
             self.save(checkpoint)
         return self
@@ -266,7 +273,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.config_ = config
         self.reading_: dict[str, Any] = getattr(self, "reading_", {})
         if tensor.report is not None:
-            self.reading_ = _how_it_was_read(tensor)
+            self.reading_ = how_it_was_read(tensor)
         self.complete_ = False
         self.stored_: store.Stored | None = None
         self._evidence: ReviewEvidence | None = None
@@ -333,15 +340,15 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             "complete": self.complete_,
             "heads": len(self.heads_) if self.heads_ is not None else None,
             "sweep": self.state_.sweep,
-            "parameters": _plain(self.get_params()),
+            "parameters": plain(self.get_params()),
             "config": self.config_.to_dict(),
             "reading": self.reading_,
-            "labels": {"kind": self.labels_.target_kind, "fingerprint": _labels_fingerprint(self.labels_)}
+            "labels": {"kind": self.labels_.target_kind, "fingerprint": labels_fingerprint(self.labels_)}
             if self.labels_ is not None
             else None,
-            "covariates": _covariates_fingerprint(self.covariates_),
+            "covariates": covariates_fingerprint(self.covariates_),
             "report": self.tensor_.report.as_dict() if self.tensor_.report is not None else None,
-            "history": _plain(self.history_),
+            "history": plain(self.history_),
         }
         self.stored_ = store.save(folder, meta, arrays=arrays, tables=tables, keep=keep, before=before)
 
@@ -354,15 +361,15 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if stored.meta["data"] != store.tensor_fingerprint(self.tensor_):
             reasons.append("the reviews changed")
         saved = stored.meta["labels"]
-        if (saved or {}).get("fingerprint") != _labels_fingerprint(self.labels_):
+        if (saved or {}).get("fingerprint") != labels_fingerprint(self.labels_):
             reasons.append("the labels changed")
-        if stored.meta["covariates"] != _covariates_fingerprint(self.covariates_):
+        if stored.meta["covariates"] != covariates_fingerprint(self.covariates_):
             reasons.append("the covariates changed")
         told = stored.meta["parameters"]
         reasons += [
             f"{name} was {told[name]} and is {getattr(self, name)}"
             for name in ("prevalence", "holdout")
-            if told[name] != _plain(getattr(self, name))
+            if told[name] != plain(getattr(self, name))
         ]
         old, new = stored.meta["config"], config.to_dict()
         changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
@@ -514,9 +521,9 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     labels = None
     detector.heldout_ = None
     if stored.meta["labels"] is not None:
-        labels = _labels_of(stored.table("labels"), stored.meta["labels"]["kind"])
+        labels = labels_of(stored.table("labels"), stored.meta["labels"]["kind"])
         if stored.has("heldout"):
-            detector.heldout_ = _labels_of(stored.table("heldout"), stored.meta["labels"]["kind"])
+            detector.heldout_ = labels_of(stored.table("heldout"), stored.meta["labels"]["kind"])
     detector.covariates_ = GivenCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None
     detector._prepare(store.stored_tensor(stored), labels, ModelConfig.from_dict(stored.meta["config"]))
     detector.reading_ = stored.meta["reading"]
@@ -526,19 +533,8 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     detector.resumed_from_ = None
     detector.stored_ = stored
     if stored.meta["heads"] is not None:
-        detector.heads_ = _stored_heads(stored)
+        detector.heads_ = stored_heads(stored)
     return detector
-
-
-def _stored_heads(stored: store.Stored) -> tuple[AnyHead, ...]:
-    return tuple(head_from_arrays(stored.arrays(f"head_{i}")) for i in range(stored.meta["heads"]))
-
-
-def _labels_of(table: pa.Table, kind: TargetKind) -> Labels:
-    frame = table.to_pandas()
-    values = frame["label"].astype(float) if kind == "real" else np.where(frame["label"] > 0, 1.0, -1.0)
-    rows = zip(frame["mode"], frame["entity"], frame["target"], values, strict=True)
-    return Labels(tuple(Label(m, e, t, float(v)) for m, e, t, v in rows), kind)
 
 
 def _as_tensor(reviews: Any) -> SparseTensor:
@@ -553,10 +549,6 @@ def _as_covariates(covariates: Any) -> GivenCovariates | None:
     return covariates if covariates is None or isinstance(covariates, GivenCovariates) else read_covariates(covariates)
 
 
-def _covariates_fingerprint(covariates: GivenCovariates | None) -> str | None:
-    return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
-
-
 def _seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
@@ -565,33 +557,8 @@ def _seed(random_state: Any) -> int:
     return int(random_state)
 
 
-def _how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
-    """The columns and modes of a tensor, so that new files are read in the same way."""
-    assert tensor.report is not None
-    modes = []
-    for v in tensor.vocabularies:
-        kind = {"time": f"time={v.bin_seconds}s", "number": "rating"}.get(v.kind, v.kind)
-        modes.append(f"{v.mode}={tensor.report.columns[v.mode]}:{kind}")
-    return {"modes": modes}
-
-
-def _labels_fingerprint(labels: Labels | None) -> str | None:
-    return None if labels is None else hashlib.sha256(repr((labels.entries, labels.target_kind)).encode()).hexdigest()
-
-
 def _label_column(target: Any, size: int) -> npt.NDArray[Any]:
     column = np.full(size, np.nan)
     if target is not None:
         column[target.codes] = target.values if target.kind == "real" else target.values > 0
     return column
-
-
-def _plain(value: Any) -> Any:
-    """Values as JSON takes them: no NaN, no NumPy numbers."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value

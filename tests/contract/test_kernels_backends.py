@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ringleader.errors import SettingsError
-from ringleader.kernels import reference
+from ringleader.kernels import numba_blocks, numba_entries, reference
 from ringleader.kernels.blocks import (
     CHUNK,
     Blocks,
@@ -254,3 +257,12 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
 def test_an_unknown_backend_is_named() -> None:
     with pytest.raises(SettingsError, match="'cuda'"):
         get_ops("cuda")
+
+
+def test_the_disk_cache_knows_every_file_it_compiles() -> None:
+    # numba looks at the file of a kernel alone; a stale cache would run yesterday's helpers.
+    folder = Path(numba_blocks.__file__).parent
+    sources = b"".join((folder / name).read_bytes() for name in ("lanes.py", "numba_solve.py", "numba_sums.py"))
+    checksum = hashlib.sha256(sources).hexdigest()[:12]
+    for module in (numba_blocks, numba_entries):
+        assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

@@ -68,17 +68,28 @@ def fit_rate(
     tensor: SparseTensor, *, rank: int, negatives: int = 4, threads: int = 0, repeats: int = REPEATS, sweeps: int = 1
 ) -> Rate:
     """Entries per second of warm natural-gradient sweeps, objective included as in a fit."""
+    run = fit_run(tensor, rank=rank, negatives=negatives, threads=threads, sweeps=sweeps)
+    entries = tensor.n_cells * (1 + negatives) * sweeps
+    job = f"ringleader, rank {rank}, {negatives} negatives, {threads or 'all'} threads"
+    return _rate(job, [run() for _ in range(repeats)], entries)
+
+
+def fit_run(
+    tensor: SparseTensor, *, rank: int, negatives: int = 4, threads: int = 0, sweeps: int = 1
+) -> Callable[[], float]:
+    """A warm fit: each call does so many sweeps more and returns the seconds they took."""
     config = ModelConfig.preset("default", rank=rank, negatives=negatives, threads=threads, start="half-normal")
     problem = build_problem(tensor, (), config)
     state = start_state(problem)
     state, _ = fit_loop(problem, state, sweeps=1)  # compiles, and builds the groupings
-    seconds = []
-    for _ in range(repeats):
+
+    def run() -> float:
+        nonlocal state
         began = time.perf_counter()
         state, _ = fit_loop(problem, state, sweeps=sweeps)
-        seconds.append(time.perf_counter() - began)
-    entries = tensor.n_cells * (1 + negatives) * sweeps
-    return _rate(f"ringleader, rank {rank}, {negatives} negatives, {threads or 'all'} threads", seconds, entries)
+        return time.perf_counter() - began
+
+    return run
 
 
 def compile_seconds() -> float:
@@ -90,10 +101,20 @@ def compile_seconds() -> float:
     return time.perf_counter() - began
 
 
-def pyttb_rate(
+def compare_with_pyttb(
     tensor: SparseTensor, *, rank: int, repeats: int = REPEATS, batch: int = 100_000, steps: int = 10
-) -> Rate:
-    """Samples per second of pyttb's gcp_opt: Bernoulli logit, Adam, semi-stratified sampling.
+) -> tuple[Rate, Rate]:
+    """Both programs by turns on the same tensor, so that whatever else the machine does meets both alike."""
+    ours, theirs = fit_run(tensor, rank=rank), pyttb_run(tensor, rank=rank, batch=batch, steps=steps)
+    pairs = [(ours(), theirs()) for _ in range(repeats)]
+    return (
+        _rate(f"ringleader, rank {rank}, beside pyttb", [pair[0] for pair in pairs], tensor.n_cells * 5),
+        _rate(f"pyttb gcp_opt, rank {rank}, batches of {2 * batch:,}", [pair[1] for pair in pairs], 2 * batch * steps),
+    )
+
+
+def pyttb_run(tensor: SparseTensor, *, rank: int, batch: int, steps: int) -> Callable[[], float]:
+    """pyttb's gcp_opt, warm: Bernoulli logit, Adam, semi-stratified sampling. Each call returns the seconds it took.
 
     Batches are far larger than its default (3,000 of each kind at a million reviews), which spreads Adam's
     update of all factors over more samples and makes it faster by this measure.
@@ -103,25 +124,26 @@ def pyttb_rate(
     from pyttb.gcp.samplers import GCPSampler, Samplers, StratifiedCount
 
     data = ttb.sptensor(tensor.coordinates.astype(np.int64), np.ones((tensor.n_cells, 1)), tensor.shape)
-    seconds = []
-    for repeat in range(repeats + 1):
-        sampler = GCPSampler(
-            data,
-            # Its own default for sparse data, but few: the objective is not what is measured, and many overflow it.
-            function_sampler=Samplers.STRATIFIED,
-            function_samples=StratifiedCount(num_nonzeros=100, num_zeros=100),
-            gradient_sampler=Samplers.SEMISTRATIFIED,
-            gradient_samples=StratifiedCount(num_nonzeros=batch, num_zeros=batch),
-        )
-        rng = np.random.default_rng(repeat)
+    sampler = GCPSampler(
+        data,
+        # Its own default for sparse data, but few: the objective is not what is measured, and many overflow it.
+        function_sampler=Samplers.STRATIFIED,
+        function_samples=StratifiedCount(num_nonzeros=100, num_zeros=100),
+        gradient_sampler=Samplers.SEMISTRATIFIED,
+        gradient_samples=StratifiedCount(num_nonzeros=batch, num_zeros=batch),
+    )
+    rng = np.random.default_rng(0)
+
+    def run() -> float:
         init = ttb.ktensor([rng.random((n, rank)) * 0.1 for n in tensor.shape], np.ones(rank))
         optimizer = Adam(epoch_iters=steps, max_iters=1, printitn=0, f_est_tol=-np.inf, max_fails=10)
         began = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):
             ttb.gcp_opt(data, rank, _logit(), optimizer, init=init, sampler=sampler, printitn=0)
-        seconds.append(time.perf_counter() - began)
-    # The first run warms caches, as for the other program.
-    return _rate(f"pyttb gcp_opt, rank {rank}, batches of {2 * batch:,}", seconds[1:], 2 * batch * steps)
+        return time.perf_counter() - began
+
+    run()  # warms caches, as for the other program
+    return run
 
 
 def has_pyttb() -> bool:
@@ -180,16 +202,25 @@ def speed_report(cells: int, *, large: int = 0, say: Callable[[str], None] = lam
     add("bytes gathered per entry, rank 24", least["bytes"], "bytes")
     add("floating-point operations per entry, rank 24", least["flops"], "flops")
     add("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
+    few, many = benchmark_tensor(cells // 5), benchmark_tensor(2 * cells)
+    ends = (fit_run(few, rank=24, threads=2, sweeps=10), fit_run(many, rank=24, threads=2))
+    pairs = [(ends[0](), ends[1]()) for _ in range(REPEATS)]
+    small = _rate("few", [pair[0] for pair in pairs], few.n_cells * 50)
+    big = _rate("many", [pair[1] for pair in pairs], many.n_cells * 5)
+    growth = np.log((big.seconds / big.entries) / (small.seconds / small.entries)) / np.log(10)
+    add(f"slope of log time from {cells:,} to {10 * cells:,} entries, rank 24", 1 + float(growth), "", "at most 1.1")
+    del few, many, ends
     if large:
         big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
         add(f"{big.job}, {large:,} reviews", big.per_second / 1e6, "M entries/s", note=f"spread {big.spread:.0%}")
-        add(f"slope of log time from {cells:,} to {large:,}", slope(two, big), "", "at most 1.1")
+        add(f"slope of log time from {cells:,} to {large:,} reviews, rank 24", slope(two, big), "")
     # Before the other program runs, so that its memory does not count.
     add("peak memory", peak_gib(), "GiB", "at most 1.4 (1.5 GB) at 1,000,000; 7.5 (8 GB) at 10,000,000")
     if has_pyttb():
-        other = pyttb_rate(tensor, rank=10)
+        own, other = compare_with_pyttb(tensor, rank=10)
+        add(own.job, own.per_second / 1e6, "M entries/s", note=f"spread {own.spread:.0%}")
         add(other.job, other.per_second / 1e6, "M samples/s", note=f"spread {other.spread:.0%}")
-        add("ringleader over pyttb, rank 10", ten.per_second / other.per_second, "times", "at least 8")
+        add("ringleader over pyttb, rank 10", own.per_second / other.per_second, "times", "at least 8")
     else:
         say("pyttb is not installed (pip install 'ringleader[bench]'): no comparison")
     return rows

@@ -1,6 +1,7 @@
 """Compiled blocks: sum an entity's entries, solve, step. ``numba_sums`` does the sums, ``numba_solve`` the step.
 
-numba's disk cache looks at this file only: after a change in those two or in ``lanes``, clear it (or touch this file).
+numba's disk cache looks at this file only, so it carries a checksum of those whose code it compiles: who changes them
+must change it here (a test says so), and the cache is then made anew.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -39,6 +40,9 @@ from ringleader.kernels.numba_sums import (
     sigma_and_weight_of_one,
     work_on,
 )
+
+COMPILED_FROM = "381735eadae5"
+"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 

@@ -1,6 +1,6 @@
 """Compiled passes over entries: negatives, their grouping, log-odds and likelihoods.
 
-numba's disk cache does not see changes in ``numba_sums`` and ``lanes``: clear it after one.
+As in ``numba_blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -30,6 +30,9 @@ AHEAD = 6  # cells between the one at work and the one being fetched
 BATCH = 64  # cells whose log-odds are computed before their logarithms
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+
+COMPILED_FROM = "381735eadae5"
+"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
