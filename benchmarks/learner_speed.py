@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 
 from machine import describe, write_section
-
 from ringleader.evaluation.speed import speed_report
 
 
