@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.covariates import Covariates, behaviour, read_market
-from ringleader.lockstep import rating_sides
 from ringleader.covariates_time import say_length, windows_for
 from ringleader.errors import SettingsError
+from ringleader.lockstep import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 

@@ -14,7 +14,16 @@ from scipy.stats import rankdata
 from ringleader.errors import LabelError, SettingsError
 from ringleader.head import Head, HeadSettings, fit_head
 from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.head_posterior import ByLabels, ByWeights, Prior, covariance_root, fit_logistic, gradient, left_out, log_posterior
+from ringleader.head_posterior import (
+    ByLabels,
+    ByWeights,
+    Prior,
+    covariance_root,
+    fit_logistic,
+    gradient,
+    left_out,
+    log_posterior,
+)
 from ringleader.head_prevalence import estimate_prevalence, matching_shift
 from ringleader.head_real import RealHead, fit_real_head
 from ringleader.kernels.reference import logistic

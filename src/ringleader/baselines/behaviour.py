@@ -2,6 +2,8 @@
 
 ``columns`` says what they are given:
 
+- ``simple``: the handful that everybody computes: how many reviews, in how many weeks, share in the largest burst,
+  mean and spread of ratings, share of the highest, how many counterparts of each kind and how active these are.
 - ``plain``: what an analyst would compute for each account by itself: volume, bursts, rhythm, rating, deviation,
   counterpart, concentration and age (groups of ``ringleader.covariates``). Not the group ``crowd``, which asks who else
   came at the same time, and not lockstep: these are about acting together, and the point of the comparison.
@@ -40,7 +42,9 @@ Extra = Mapping[str, tuple[Sequence[str], npt.ArrayLike]]
 """Mode -> (names of columns, (n_k, F) values in the order of the codes)."""
 
 PLAIN_GROUPS = ("volume", "burst", "rhythm", "rating", "deviation", "counterpart", "concentration", "age")
-COLUMNS = ("plain", "all", "none")
+SIMPLE = ("reviews", "active_bins", "burst_share", "rating_mean", "rating_spread", "rating_top")
+SIMPLE_ENDS = ("_number", "_activity")
+COLUMNS = ("simple", "plain", "all", "none")
 
 
 class BehaviourClassifier(Baseline):
@@ -104,7 +108,7 @@ class Boosting(BehaviourClassifier):
 
     Parameters
     ----------
-    columns : "plain", "all" or "none", see the module.
+    columns : "simple", "plain", "all" or "none", see the module.
     extra : mode -> (names, (n_k, F) values), further columns; a mode that is not there gets none.
     learning_rate, max_iter, max_leaf_nodes, min_samples_leaf, l2_regularization : scikit-learn's; leaves need
         no more than a tenth of the labels.
@@ -213,7 +217,7 @@ def mode_features(
         parts: list[Floats] = []
         if market is not None:
             found = behaviour(tensor, mode, market=market)
-            kept = [i for i, n in enumerate(found.names) if columns == "all" or found.groups[n] in PLAIN_GROUPS]
+            kept = [i for i, n in enumerate(found.names) if _wanted(n, found.groups[n], columns)]
             names += [found.names[i] for i in kept]
             parts.append(found.values[:, kept])
         if lockstep is not None:
@@ -227,6 +231,12 @@ def mode_features(
             raise SettingsError(f"columns is 'none' and extra has nothing for {mode}; there is nothing to learn from")
         features[mode] = tuple(names), np.ascontiguousarray(np.concatenate(parts, axis=1))
     return features
+
+
+def _wanted(name: str, group: str, columns: str) -> bool:
+    if columns == "simple":
+        return name in SIMPLE or name.endswith(SIMPLE_ENDS)
+    return columns == "all" or group in PLAIN_GROUPS
 
 
 def _given(tensor: SparseTensor, mode: str, names: Sequence[str], values: npt.ArrayLike) -> tuple[list[str], Floats]:

@@ -104,13 +104,10 @@ def compile_seconds() -> float:
 def compare_with_pyttb(
     tensor: SparseTensor, *, rank: int, repeats: int = REPEATS, batch: int = 100_000, steps: int = 10
 ) -> tuple[Rate, Rate]:
-    """Both programs by turns on the same tensor, so that whatever else the machine does meets both alike."""
+    """Both programs by turns on the same tensor."""
     ours, theirs = fit_run(tensor, rank=rank), pyttb_run(tensor, rank=rank, batch=batch, steps=steps)
-    pairs = [(ours(), theirs()) for _ in range(repeats)]
-    return (
-        _rate(f"ringleader, rank {rank}, beside pyttb", [pair[0] for pair in pairs], tensor.n_cells * 5),
-        _rate(f"pyttb gcp_opt, rank {rank}, batches of {2 * batch:,}", [pair[1] for pair in pairs], 2 * batch * steps),
-    )
+    jobs = [f"ringleader, rank {rank}, beside pyttb", f"pyttb gcp_opt, rank {rank}, batches of {2 * batch:,}"]
+    return _by_turns(jobs, [ours, theirs], [tensor.n_cells * 5, 2 * batch * steps], repeats)
 
 
 def pyttb_run(tensor: SparseTensor, *, rank: int, batch: int, steps: int) -> Callable[[], float]:
@@ -175,6 +172,15 @@ def _logit() -> Any:
     return Objectives.BERNOULLI_LOGIT
 
 
+def _by_turns(
+    jobs: list[str], runs: list[Callable[[], float]], entries: list[int], repeats: int = REPEATS
+) -> tuple[Rate, Rate]:
+    """Two measurements by turns, so that whatever else the machine does meets both alike."""
+    pairs = [(runs[0](), runs[1]()) for _ in range(repeats)]
+    first, second = (_rate(jobs[i], [pair[i] for pair in pairs], entries[i]) for i in range(2))
+    return first, second
+
+
 def _rate(job: str, seconds: list[float], entries: int) -> Rate:
     middle = statistics.median(seconds)
     return Rate(job, middle, entries, (max(seconds) - min(seconds)) / middle)
@@ -192,8 +198,11 @@ def speed_report(cells: int, *, large: int = 0, say: Callable[[str], None] = lam
     tensor = benchmark_tensor(cells)
     ten = fit_rate(tensor, rank=10)
     add(ten.job, ten.per_second / 1e6, "M entries/s", note=f"spread {ten.spread:.0%}")
-    one = fit_rate(tensor, rank=24, threads=1)
-    two = fit_rate(tensor, rank=24, threads=2)
+    one, two = _by_turns(
+        [f"ringleader, rank 24, 4 negatives, {threads} threads" for threads in (1, 2)],
+        [fit_run(tensor, rank=24, threads=threads) for threads in (1, 2)],
+        [tensor.n_cells * 5] * 2,
+    )
     add(one.job, one.per_second / 1e6, "M entries/s", note=f"spread {one.spread:.0%}")
     add(two.job, two.per_second / 1e6, "M entries/s", note=f"spread {two.spread:.0%}")
     add("two threads over one, rank 24", one.seconds / two.seconds, "times", "at least 1.8")
@@ -203,13 +212,14 @@ def speed_report(cells: int, *, large: int = 0, say: Callable[[str], None] = lam
     add("floating-point operations per entry, rank 24", least["flops"], "flops")
     add("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
     few, many = benchmark_tensor(cells // 5), benchmark_tensor(2 * cells)
-    ends = (fit_run(few, rank=24, threads=2, sweeps=10), fit_run(many, rank=24, threads=2))
-    pairs = [(ends[0](), ends[1]()) for _ in range(REPEATS)]
-    small = _rate("few", [pair[0] for pair in pairs], few.n_cells * 50)
-    big = _rate("many", [pair[1] for pair in pairs], many.n_cells * 5)
-    growth = np.log((big.seconds / big.entries) / (small.seconds / small.entries)) / np.log(10)
+    small, wide = _by_turns(
+        ["few", "many"],
+        [fit_run(few, rank=24, threads=2, sweeps=10), fit_run(many, rank=24, threads=2)],
+        [few.n_cells * 50, many.n_cells * 5],
+    )
+    growth = np.log(small.per_second / wide.per_second) / np.log(many.n_cells / few.n_cells)
     add(f"slope of log time from {cells:,} to {10 * cells:,} entries, rank 24", 1 + float(growth), "", "at most 1.1")
-    del few, many, ends
+    del few, many
     if large:
         big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
         add(f"{big.job}, {large:,} reviews", big.per_second / 1e6, "M entries/s", note=f"spread {big.spread:.0%}")

@@ -1,0 +1,200 @@
+"""How well abuse is found on generated markets, beside what people would use instead, on the very same split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ringleader.baselines.behaviour import Boosting, Forest
+from ringleader.baselines.registry import baseline
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.detector import RingDetector
+from ringleader.evaluation import metrics
+from ringleader.evaluation.protocol import Split, market_split
+from ringleader.head import Head
+from ringleader.head_prevalence import matching_shift
+from ringleader.labels import DEFAULT_TARGET
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+Floats = npt.NDArray[np.float64]
+DIFFICULTIES = ("easy", "medium", "hard")
+MODES = ("seller", "reviewer")
+UNSUPERVISED = ("burst", "degree", "mzoom", "bptf", "bnbcp-svi")
+LABEL_COUNTS = (10, 30, 100, 300)
+ROUNDS = 2
+"""Draws of few labels on each market."""
+
+
+class Finding(NamedTuple):
+    """One method on one mode of one market."""
+
+    difficulty: str
+    seed: int
+    mode: str
+    method: str
+    labels: int
+    auc: float
+    matched_auc: float
+    unseen_auc: float  # against the accounts of rings of which nobody is known; NaN where there are none
+    log_loss: float  # NaN for what gives no probabilities
+    calibration: float
+    seconds: float
+
+
+def detection_rows(
+    *,
+    seeds: Sequence[int],
+    reviews: int,
+    difficulties: Sequence[str] = DIFFICULTIES,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[Finding]:
+    """Every method on every market, as they are done."""
+    for difficulty in difficulties:
+        for seed in seeds:
+            market = marketplace(reviews, difficulty=difficulty, seed=seed)
+            for row in market_rows(market, difficulty, seed):
+                say(f"{difficulty} {seed} {row.mode} {row.method}: {row.auc:.3f}")
+                yield row
+
+
+def market_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Finding]:
+    """Every method on one market."""
+    tensor = read_reviews(market.reviews)
+    known = market.labels[market.labels["target"] == DEFAULT_TARGET]
+    began = time.perf_counter()
+    detector = RingDetector(random_state=seed).fit(tensor, known)
+    seconds = time.perf_counter() - began
+    truth = {mode: _truth(market, tensor, mode) for mode in MODES}
+    splits = {mode: market_split(tensor, market.truth, mode) for mode in MODES}
+
+    def row(mode: str, method: str, scores: Floats, took: float, probability: Floats | None = None) -> Finding:
+        where = (difficulty, seed, mode, method, int((~np.isnan(splits[mode].known)).sum()))
+        return Finding(*where, *_figures(splits[mode], truth[mode], scores, probability), took)
+
+    for mode in MODES:
+        head = _head(detector, mode)
+        centre, probability, _, _ = head.predict()
+        yield row(mode, "ringleader", centre, seconds, probability)
+        yield row(mode, "ringleader, no labels", detector.suspicion(mode), seconds)
+        inputs = detector.inputs(mode)
+        extra = {mode: (inputs.names, inputs.values)}
+        for name, method in (
+            ("boosting, simple", Boosting(columns="simple", random_state=seed)),
+            ("boosting, behaviour", Boosting(columns="plain", random_state=seed)),
+            ("boosting, same inputs", Boosting(columns="none", extra=extra, random_state=seed)),
+            ("forest, same inputs", Forest(columns="none", extra=extra, random_state=seed)),
+            ("propagation", baseline("propagation")),
+        ):
+            began = time.perf_counter()
+            scores = method.fit(tensor, splits[mode].labels).scores(mode)
+            chance = _at_prevalence(scores, truth[mode]) if name.startswith(("boosting", "forest")) else None
+            yield row(mode, name, scores, time.perf_counter() - began, chance)
+    for name in UNSUPERVISED:
+        began = time.perf_counter()
+        fitted = baseline(name).fit(tensor)
+        took = time.perf_counter() - began
+        for mode in MODES:
+            yield row(mode, name, fitted.scores(mode), took)
+
+
+def few_label_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Finding]:
+    """The detector with 10, 30, 100 and 300 of the labels, one bad to three good, and without any."""
+    tensor = read_reviews(market.reviews)
+    truth = {mode: _truth(market, tensor, mode) for mode in MODES}
+    for mode in MODES:
+        split = market_split(tensor, market.truth, mode)
+        for draw in range(ROUNDS):
+            rng = np.random.default_rng([seed, draw])
+            bad, good = (rng.permutation(np.flatnonzero(split.known == side)) for side in (1.0, 0.0))
+            for count in LABEL_COUNTS:
+                chosen = np.concatenate([bad[: max(count // 4, 2)], good[: count - max(count // 4, 2)]])
+                if len(chosen) < count:
+                    continue
+                names = tensor.vocabulary(mode).decode(chosen)
+                labels = pd.DataFrame({"mode": mode, "entity": names, "label": split.known[chosen].astype(int)})
+                began = time.perf_counter()
+                detector = RingDetector(random_state=seed).fit(tensor, labels)
+                took = time.perf_counter() - began
+                for method, scores in (
+                    ("ringleader", _head(detector, mode).predict().log_odds),
+                    ("ringleader, no labels", detector.suspicion(mode)),
+                ):
+                    where = (difficulty, seed, mode, method, count)
+                    yield Finding(*where, *_figures(split, truth[mode], scores, None), took)
+
+
+def _at_prevalence(probability: Floats, truth: Truth) -> Floats:
+    """Probabilities moved to the market's TRUE prevalence, which others are given and the detector is not."""
+    held = np.clip(probability, 1e-6, 1 - 1e-6)
+    psi = np.log(held / (1 - held))
+    psi += matching_shift(psi, float(np.nanmean(truth.label)))
+    return np.asarray(1 / (1 + np.exp(-psi)))
+
+
+def _head(detector: RingDetector, mode: str) -> Head:
+    k = detector.tensor_.mode_index(mode)
+    assert detector.heads_ is not None
+    head = next(h for t, h in zip(detector.problem_.targets, detector.heads_, strict=True) if t.mode == k)
+    assert isinstance(head, Head)
+    return head
+
+
+class Truth(NamedTuple):
+    """What is true of every account of a mode, (n_k,)."""
+
+    label: Floats  # NaN where nothing is said
+    unseen: npt.NDArray[np.bool_]  # bad, and of a ring of which nobody is known
+
+
+def _truth(market: Marketplace, tensor: SparseTensor, mode: str) -> Truth:
+    rows = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == DEFAULT_TARGET)]
+    codes = tensor.vocabulary(mode).lookup(rows["entity"].to_numpy())
+    everyone = market.truth[market.truth["split"] == "known"]
+    seen = set(everyone.loc[everyone["ring"].notna() & (everyone["label"] == 1), "ring"])
+    label = np.full(len(tensor.vocabulary(mode)), np.nan)
+    unseen = np.zeros(len(label), np.bool_)
+    label[codes] = rows["label"].to_numpy(np.float64)
+    unseen[codes] = (rows["label"] == 1).to_numpy() & ~rows["ring"].isin(seen).to_numpy()
+    return Truth(label, unseen)
+
+
+def _figures(
+    split: Split, truth: Truth, scores: Floats, probability: Floats | None
+) -> tuple[float, float, float, float, float]:
+    """AUC, matched AUC and that on unseen rings among the tested; log-loss and calibration on all unlabelled."""
+    tested, label = scores[split.test], split.truth
+    good = split.test[label == 0]
+    hidden = split.test[truth.unseen[split.test]]
+    unseen = np.nan
+    if len(hidden):
+        sides = np.concatenate([np.zeros(len(good)), np.ones(len(hidden))])
+        unseen = metrics.auc(sides, scores[np.concatenate([good, hidden])])
+    loss = calibration = np.nan
+    if probability is not None:
+        # The tested are a choice of accounts; probabilities are meant for the market, so everyone unlabelled counts.
+        rest = np.flatnonzero(np.isnan(split.known) & ~np.isnan(truth.label))
+        loss = metrics.log_loss(truth.label[rest], probability[rest])
+        calibration = metrics.calibration_error(truth.label[rest], probability[rest])
+    return metrics.auc(label, tested), metrics.matched_auc(label, tested, split.activity), unseen, loss, calibration
+
+
+def table(rows: Sequence[Finding]) -> pd.DataFrame:
+    """Mean and spread over seeds, one line for each difficulty, mode and method."""
+    frame = pd.DataFrame(rows)
+    keys = (
+        ["difficulty", "mode", "labels", "method"]
+        if frame["method"].nunique() <= 2
+        else ["difficulty", "mode", "method"]
+    )
+    grouped = frame.groupby(keys, sort=False)
+    figures = ["auc", "matched_auc", "unseen_auc", "log_loss", "calibration", "seconds"]
+    made = grouped[figures].mean()
+    made.insert(1, "auc_sd", grouped["auc"].std())
+    made["markets"] = grouped["seed"].nunique()
+    return made.reset_index()

@@ -1,0 +1,199 @@
+"""From labels to probabilities, reasons and cores: the scoring half of the detector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.covariates_given import read_covariates
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.errors import InputError, LabelError, SettingsError
+from ringleader.evaluation import metrics
+from ringleader.evaluation.truth import evaluate
+
+
+@pytest.fixture(scope="module")
+def market() -> Marketplace:
+    return marketplace(20_000, difficulty="easy", seed=11)
+
+
+@pytest.fixture(scope="module")
+def tensor(market: Marketplace) -> rl.SparseTensor:
+    return rl.read_reviews(market.reviews)
+
+
+@pytest.fixture(scope="module")
+def known(market: Marketplace) -> pd.DataFrame:
+    return market.labels[market.labels["target"] == "abuse"]
+
+
+@pytest.fixture(scope="module")
+def model(tensor: rl.SparseTensor, known: pd.DataFrame) -> rl.RingDetector:
+    return rl.RingDetector(rank=8, random_state=1).fit(tensor, known)
+
+
+def truth_of(market: Marketplace, mode: str, split: str) -> pd.Series:
+    rows = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
+    rows = rows[rows["split"] == split]
+    return rows.set_index("entity")["label"]
+
+
+def test_labels_give_probabilities_with_intervals_around_them(model: rl.RingDetector) -> None:
+    table = model.scores("seller")
+    assert table[["probability", "lower", "upper"]].notna().all().all()
+    assert ((table["lower"] <= table["probability"]) & (table["probability"] <= table["upper"])).all()
+    assert (table["score"].diff().dropna() <= 0).all()
+
+
+def test_other_sellers_are_ranked_well(model: rl.RingDetector, market: Marketplace) -> None:
+    truth = truth_of(market, "seller", "test")
+    score = model.scores("seller").set_index("entity")["score"]
+    assert metrics.auc(truth, score[truth.index]) > 0.9
+
+
+def test_a_mode_without_labels_has_no_probability_but_a_score(model: rl.RingDetector) -> None:
+    table = model.scores("product")
+    assert table["probability"].isna().all()
+    assert table["score"].notna().all()
+
+
+def test_the_labelled_are_judged_without_their_own_label(tensor: rl.SparseTensor, known: pd.DataFrame) -> None:
+    flipped = known.copy()
+    victim = known[known["mode"] == "seller"].iloc[0]
+    flipped.loc[victim.name, "label"] = 1 - victim["label"]
+    scores = [
+        rl.RingDetector(rank=8, random_state=1).fit(tensor, labels).scores("seller").set_index("entity")["score"]
+        for labels in (known, flipped)
+    ]
+    # Its own label is left out to first order; through what the others teach about it, little remains.
+    logits = [np.log(s[victim["entity"]] / (1 - s[victim["entity"]])) for s in scores]
+    assert abs(logits[0] - logits[1]) < 1.0
+
+
+def test_one_class_alone_falls_back_to_evidence_and_says_so(tensor: rl.SparseTensor, known: pd.DataFrame) -> None:
+    bad = known[(known["label"] == 1) & (known["mode"] == "seller")]
+    model = rl.RingDetector(rank=8, random_state=1).fit(tensor, bad)
+    assert model.heads_ is not None
+    assert model.heads_[0].kind == "evidence"
+    assert "abusive" in model.heads_[0].note
+    score = model.scores("seller").set_index("entity")["score"]
+    suspicion = pd.Series(model.suspicion("seller"), tensor.vocabulary("seller").decode(np.arange(len(score))))
+    assert score.corr(suspicion[score.index], method="spearman") > 0.99
+
+
+def test_the_given_prevalence_is_the_mean_probability(tensor: rl.SparseTensor, known: pd.DataFrame) -> None:
+    model = rl.RingDetector(rank=8, random_state=1, prevalence={"seller": 0.2}).fit(tensor, known)
+    assert model.heads_ is not None
+    shares = {t.mode: h for t, h in zip(model.problem_.targets, model.heads_, strict=True)}
+    seller = shares[tensor.mode_index("seller")]
+    assert seller.predict()[1].mean() == pytest.approx(0.2, abs=1e-6)
+
+
+def test_heads_come_back_from_a_folder(model: rl.RingDetector, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    again = rl.load(tmp_path / "m")
+    pd.testing.assert_frame_equal(again.scores("seller"), model.scores("seller"))
+    pd.testing.assert_frame_equal(again.scores("reviewer"), model.scores("reviewer"))
+
+
+def test_held_out_labels_train_nothing(tensor: rl.SparseTensor, known: pd.DataFrame) -> None:
+    labels = rl.read_labels(known)
+    model = rl.RingDetector(rank=8, random_state=1, holdout=0.25).fit(tensor, labels)
+    assert model.heldout_ is not None and model.labels_ is not None
+    held = {(e.mode, e.entity) for e in model.heldout_.entries}
+    kept = {(e.mode, e.entity) for e in model.labels_.entries}
+    assert not held & kept
+    assert held | kept == {(e.mode, e.entity) for e in labels.entries}
+    rows = evaluate(model, model.heldout_)
+    assert {row["mode"] for row in rows} == set(labels.modes)
+    assert sum(row["accounts"] for row in rows) == len(held)
+
+
+def test_a_share_too_small_for_the_labels_is_refused() -> None:
+    few = rl.read_labels(pd.DataFrame({"mode": ["seller"], "entity": ["a"], "label": [1]}))
+    with pytest.raises(LabelError, match="too few"):
+        few.split(0.2)
+
+
+def test_the_users_own_numbers_are_used(tensor: rl.SparseTensor, market: Marketplace, known: pd.DataFrame) -> None:
+    rng = np.random.default_rng(0)
+    truth = market.truth[(market.truth["mode"] == "seller") & (market.truth["target"] == "abuse")]
+    told = pd.DataFrame(
+        {"mode": "seller", "entity": truth["entity"], "tips": truth["label"] + rng.normal(0, 0.1, len(truth))}
+    )
+    plain = rl.RingDetector(rank=8, random_state=1).fit(tensor, known)
+    model = rl.RingDetector(rank=8, random_state=1).fit(tensor, known, covariates=told)
+    test = truth_of(market, "seller", "test")
+    auc = [metrics.auc(test, m.scores("seller").set_index("entity")["score"][test.index]) for m in (plain, model)]
+    assert auc[1] > max(auc[0], 0.99)
+    assert "tips" in model.inputs("seller").names
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"mode": ["seller"], "entity": ["a"]}), "no column beside"),
+        (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": ["many"]}), "no number"),
+        (pd.DataFrame({"mode": ["seller"] * 2, "entity": ["a"] * 2, "x": [1, 2]}), "repeats"),
+        (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": [np.inf]}), "infinite"),
+    ],
+)
+def test_bad_covariates_are_refused(table: pd.DataFrame, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_covariates(table)
+
+
+def test_contributions_add_up_to_the_log_odds(model: rl.RingDetector, tensor: rl.SparseTensor) -> None:
+    assert model.heads_ is not None
+    head = model.heads_[next(i for i, t in enumerate(model.problem_.targets) if t.mode == tensor.mode_index("seller"))]
+    entity = model.scores("seller").iloc[0]["entity"]
+    found = model.explain("seller", entity)
+    code = tensor.vocabulary("seller").lookup([entity])[0]
+    total = head.weights[0] + found.contributions["contribution"].sum()
+    assert total == pytest.approx(head.predict()[0][code], abs=1e-9)
+    assert "evidence prior" not in set(found.contributions["input"])
+
+
+def test_an_explanation_names_reviews_cores_and_known_neighbours(model: rl.RingDetector, market: Marketplace) -> None:
+    ring = market.truth[(market.truth["mode"] == "seller") & (market.truth["label"] == 1)]
+    known_rings = set(ring[ring["split"] == "known"]["ring"])
+    member = ring[(ring["split"] != "known") & ring["ring"].isin(known_rings)].iloc[0]["entity"]
+    found = model.explain("seller", member)
+    assert (found.reviews["seller"] == member).all()
+    assert len(found.reviews) == min(10, found.summary["reviews"])
+    assert set(found.neighbours["entity"]) <= set(
+        market.labels[(market.labels["mode"] == "seller") & (market.labels["label"] == 1)]["entity"]
+    )
+    assert (found.neighbours["shared"] > found.neighbours["expected"]).all()
+    assert found.to_dict()["entity"] == member
+
+
+@pytest.mark.parametrize("mode", ["reviewer", "product", "rating", "week"])
+def test_any_mode_can_be_explained(model: rl.RingDetector, mode: str) -> None:
+    entity = model.scores(mode).iloc[0]["entity"]
+    found = model.explain(mode, entity)
+    assert found.summary["mode"] == mode
+    assert len(found.contributions)
+
+
+def test_the_other_presets_explain_by_components(tensor: rl.SparseTensor, known: pd.DataFrame) -> None:
+    model = rl.RingDetector(preset="corrected", rank=4, epochs=2).fit(tensor, known)
+    entity = model.scores("seller").iloc[0]["entity"]
+    assert set(model.explain("seller", entity).contributions["input"]) == {f"component {r}" for r in range(4)}
+
+
+def test_an_unknown_account_cannot_be_explained(model: rl.RingDetector) -> None:
+    with pytest.raises(SettingsError, match="no seller 'nobody'"):
+        model.explain("seller", "nobody")
+
+
+def test_cores_hold_paid_reviewers(model: rl.RingDetector, market: Marketplace, tensor: rl.SparseTensor) -> None:
+    cores = model.cores()
+    assert len(cores)
+    paid = market.truth[(market.truth["mode"] == "reviewer") & (market.truth["label"] == 1)]["entity"]
+    people = tensor.vocabulary("reviewer").decode(cores[0].members["reviewer"].codes)
+    assert np.isin(people, paid).mean() > 0.8
