@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.head_basis import (
+    ASSOCIATION,
     EVIDENCE,
     INTERCEPT,
     LINEAR,
@@ -49,6 +50,8 @@ from ringleader.head_prevalence import estimate_prevalence, matching_shift
 from ringleader.kernels.reference import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
+ASSOCIATION_GROUP = "association"
+"""Inputs of this group are known beforehand to count for abuse: who acts with the known bad is like them."""
 LEAST_LABELS = 2
 DOUBT_LABELS = 20.0
 """With so many labels of the rarer class ``interval_doubt`` has halved."""
@@ -69,6 +72,10 @@ class HeadSettings:
     own_worth          : the same for one input's own variance around its group's; inf shares one variance
     evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
     evidence_spread    : and its prior standard deviation
+    association_slope  : prior mean of the log-odds for each standard deviation of association, all of them together
+    association_spread : and the prior standard deviation of each
+    association_labels : labels from which these two have their full size; with fewer they grow with the square, as
+                         the pairs of labelled accounts do
     intercept_variance : prior variance of the intercept
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
@@ -87,6 +94,9 @@ class HeadSettings:
     own_worth: float = math.inf
     evidence_slope: float = 1.5
     evidence_spread: float = 0.75
+    association_slope: float = 1.0
+    association_spread: float = 0.5
+    association_labels: float = 50.0
     intercept_variance: float = 10.0
     prevalence: float | None = None
     assumed_prevalence: float = 0.1
@@ -257,7 +267,8 @@ def fit_head(
     if not np.isin(values, (-1.0, 1.0)).all():
         raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
     ranks = rank_all(table)
-    layout = lay_out(ranks, settings.knots, evidence)
+    flows = [j for j, group in enumerate(groups or ()) if group == ASSOCIATION_GROUP]
+    layout = lay_out(ranks, settings.knots, evidence, flows)
     label = (values > 0).astype(np.float64)
     scaled = at_strength(settings, len(known))
     prior = prior_of(layout, scaled)
@@ -335,12 +346,15 @@ def checked_labels(codes: npt.ArrayLike, values: npt.ArrayLike, n: int) -> tuple
 
 
 def at_strength(settings: HeadSettings, labels: int) -> HeadSettings:
-    """The settings with the variances that so many labels deserve."""
+    """The settings with the variances, and the trust in association, that so many labels deserve."""
     share = min(1.0, max(labels, 1) / settings.full_labels)
+    trust = min(1.0, max(labels, 1) / settings.association_labels) ** 2
     return replace(
         settings,
         linear_variance=share * settings.linear_variance,
         spline_variance=share * settings.spline_variance,
+        association_slope=trust * settings.association_slope,
+        association_spread=math.sqrt(trust) * settings.association_spread,
     )
 
 
@@ -352,6 +366,9 @@ def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
     variance[layout.kind == INTERCEPT] = settings.intercept_variance
     variance[layout.kind == EVIDENCE] = settings.evidence_spread**2
     mean = np.where(layout.kind == EVIDENCE, settings.evidence_slope, 0.0)
+    flows = layout.kind == ASSOCIATION
+    variance[flows] = settings.association_spread**2
+    mean[flows] = settings.association_slope / max(int(flows.sum()), 1)
     return Prior(mean, variance)
 
 
@@ -405,6 +422,8 @@ def _evidence_head(
     psi = contributions(ranks.known, layout, weights, len(names)).sum(axis=1)
     weights[0] = matching_shift(psi, prevalence)
     carried = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
+    if ASSOCIATION in layout.kind:
+        carried = "the score is evidence, and association with the known, alone"
     taken = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the real one"
     return Head(
         names=names,

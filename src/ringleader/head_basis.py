@@ -28,7 +28,7 @@ LEVELS = 65_536
 """Distinct ranks that are told apart."""
 ROWS = 4096
 """Rows of the design made at a time."""
-INTERCEPT, LINEAR, BEND, EVIDENCE = 0, 1, 2, 3
+INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 
 
@@ -147,7 +147,7 @@ def basis_table(knots: int) -> Floats:
 class Layout:
     """Which column of the design is what: the intercept, then for each input its slope, then each one's bends.
 
-    kind   : (P,) INTERCEPT, LINEAR, BEND or EVIDENCE
+    kind   : (P,) INTERCEPT, LINEAR, BEND, EVIDENCE or ASSOCIATION
     source : (P,) the input a column is made of; -1 for the intercept
     centre : (P,) its mean over the population, taken off
     """
@@ -189,10 +189,11 @@ class Layout:
         return made
 
 
-def lay_out(ranks: Ranks, knots: int, evidence: int | None) -> Layout:
-    """The columns for the inputs that vary; the slope of input ``evidence`` has a prior of its own."""
+def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequence[int] = ()) -> Layout:
+    """The columns for the inputs that vary; the slopes of ``evidence`` and ``association`` have priors of their own."""
     varies = np.flatnonzero(np.diff(ranks.offsets) > 1)
     linear = np.where(varies == (-1 if evidence is None else evidence), EVIDENCE, LINEAR)
+    linear[np.isin(varies, association)] = ASSOCIATION
     kind = np.concatenate([[INTERCEPT], linear, np.full(len(varies) * knots, BEND)]).astype(np.int64)
     source = np.concatenate([[-1], varies, np.repeat(varies, knots)]).astype(np.int64)
     layout = Layout(kind, source, np.zeros(len(kind)), knots)

@@ -13,7 +13,8 @@ from ringleader.covariates_given import Given
 from ringleader.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, not_attacks
 from ringleader.labels import Target
 from ringleader.lockstep import Lockstep, top_mean
-from ringleader.lockstep_association import associate, associate_through
+from ringleader.lockstep_association import associate, associate_shared, associate_through
+from ringleader.lockstep_groups import item_modes
 from ringleader.tensor.sparse import SparseTensor
 
 Floats = npt.NDArray[np.float64]
@@ -101,6 +102,12 @@ def with_association(
         name = f"association_{tensor.modes[target.mode]}" + ("" if target.name == "abuse" else f"_{target.name}")
         made[name] = _association(tensor, mode, lockstep, target, seed)
         descriptions[name] = f"Acts together with the known {tensor.modes[target.mode]} accounts{label}"
+        if target.mode == mode:
+            other = _partners(tensor, mode, lockstep)
+            name = name.replace("association_", "shared_", 1)
+            made[name] = associate_shared(tensor, mode, other, target.codes, _balanced(target), seed=seed)
+            many = f"{tensor.modes[other]}s"
+            descriptions[name] = f"Shares {many} with the known {tensor.modes[mode]} accounts{label}"
     return _joined(inputs, made, descriptions, "association")
 
 
@@ -124,10 +131,7 @@ def _joined(inputs: Inputs, made: Mapping[str, Floats], descriptions: Mapping[st
 
 def _association(tensor: SparseTensor, mode: int, lockstep: Lockstep, target: Target, seed: int) -> Floats:
     """Association of the entities of ``mode`` with a target's labelled ones, (n_k,)."""
-    values = target.values
-    if target.kind == "real":
-        spread = float(values.std())
-        values = (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+    values = _balanced(target)
     if target.mode == lockstep.actor:
         actors = associate(lockstep, target.codes, values, seed=seed)
     else:
@@ -137,3 +141,20 @@ def _association(tensor: SparseTensor, mode: int, lockstep: Lockstep, target: Ta
     if mode == lockstep.actor:
         return actors
     return entity_evidence(tensor, actors[tensor.coordinates[:, lockstep.actor]], mode)
+
+
+def _balanced(target: Target) -> Floats:
+    """Labels that sum to about zero, so that having many ties to the known says nothing by itself."""
+    values = target.values
+    if target.kind == "real":
+        spread = float(values.std())
+        return np.asarray((values - values.mean()) / spread if spread > 0 else np.zeros_like(values))
+    bad, good = float((values > 0).sum()), float((values < 0).sum())
+    return np.where(values > 0, 1.0, -bad / good if bad and good else -1.0)
+
+
+def _partners(tensor: SparseTensor, mode: int, lockstep: Lockstep) -> int:
+    """The mode whose entities are shared: those who act or, for them, the items they meet on."""
+    if mode != lockstep.actor:
+        return lockstep.actor
+    return item_modes(tensor, mode, lockstep.settings)[0]

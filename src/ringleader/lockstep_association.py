@@ -29,6 +29,9 @@ PRIOR = 2.0
 ENTITY_PRIOR = 10.0
 """The same in the flow from entities, where ties are in units of log(1 + score)."""
 
+SHARED_PRIOR = 5.0
+"""Reviews' worth added to every degree where labels spread without regard to lockstep."""
+
 WHISPER = 1.5
 """log(1 + score) of a review up to which it ties its actor to no entity."""
 
@@ -120,6 +123,38 @@ def associate_through(
     known = np.concatenate([labels, np.zeros((n_actors, labels.shape[1]))])
     flow = _flow(average, known, restart, iterations)
     return Associations(_read(flow[:n], fold), _read(flow[n:], np.full(n_actors, -1)))
+
+
+def associate_shared(
+    tensor: SparseTensor,
+    mode: int | str,
+    other: int | str,
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    restart: float = 0.15,
+    iterations: int = 20,
+) -> Floats:
+    """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,).
+
+    Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
+    """
+    k, j = tensor.mode_index(mode), tensor.mode_index(other)
+    n, m = tensor.shape[k], tensor.shape[j]
+    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
+    where = (tensor.coordinates[:, k], tensor.coordinates[:, j])
+    graph = sparse.csr_array(sparse.coo_array((tensor.counts.astype(np.float64), where), shape=(n, m)))
+    ends = [np.sqrt(np.asarray(graph.sum(axis=axis)).reshape(-1) + SHARED_PRIOR) for axis in (1, 0)]
+    graph.data /= ends[0][np.repeat(np.arange(n), np.diff(graph.indptr))] * ends[1][graph.indices]
+    back = sparse.csr_array(graph.T)
+
+    def average(q: Floats) -> Floats:
+        # Two steps at once: from an entity to its counterparts and to theirs.
+        return np.asarray((1 - restart) * (graph @ (back @ q)))
+
+    return _read(_flow(average, labels, restart, iterations), fold)
 
 
 def _labels(

@@ -13,6 +13,7 @@ from ringleader.cli.options import Json
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.detector import RingDetector, load
 from ringleader.errors import SettingsError, StorageError
+from ringleader.evidence import review_crowd
 
 SHOWN = 20
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -58,8 +59,17 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     """One row per distinct review, strongest evidence first."""
     found = detector.review_evidence()
     frame = detector.tensor_.decode()
-    frame["log_odds"], frame["evidence"] = found.log_odds, found.evidence
-    frame = frame.sort_values("evidence", ascending=False, kind="stable").reset_index(drop=True)
+    columns = {
+        "log_odds": found.log_odds,
+        "evidence": found.evidence,
+        "lockstep": detector.lockstep().review_scores,
+        "crowd": review_crowd(detector.tensor_, detector.config_.contrast),
+    }
+    for name, values in columns.items():
+        frame[name if name not in frame else f"{name}_"] = values
+    frame = frame.sort_values(
+        "evidence" if "evidence_" not in frame else "evidence_", ascending=False, kind="stable"
+    ).reset_index(drop=True)
     frame.insert(0, "rank", np.arange(1, len(frame) + 1))
     return frame
 

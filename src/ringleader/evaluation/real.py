@@ -24,6 +24,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from ringleader.baselines.registry import baseline
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
+from ringleader.evidence import review_crowd
 from ringleader.labels import read_labels
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -270,6 +271,11 @@ def multiplicity(*modes: str) -> CellScorer:
         return np.bincount(where.reshape(-1), weights=tensor.counts)[where.reshape(-1)].astype(np.float64)
 
     return score
+
+
+def crowd(tensor: SparseTensor, seed: int) -> Floats:
+    """The detector's score of a connection where counts carry the signal: how crowded its dst and its minute are."""
+    return review_crowd(tensor, 0)
 
 
 def real_rows(
