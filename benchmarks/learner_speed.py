@@ -1,6 +1,6 @@
 """The figures of ``ringleader benchmark speed``, written into docs/performance.md with the machine they were taken on.
 
-    python benchmarks/learner_speed.py [--reviews 1000000] [--large 10000000] [--write]
+python benchmarks/learner_speed.py [--reviews 1000000] [--large 10000000] [--write]
 """
 
 from __future__ import annotations

@@ -308,6 +308,28 @@ def real_rows(
         yield from _run_cells(load_darpa(folder), cell_methods, repeats)
 
 
+def compare_on_real_data(folder: Folder, *, repeats: int = 10, data: Sequence[str] = DATA) -> Iterator[RealRow]:
+    """The detector beside what people use, on all real data; the rows of ``ringleader benchmark real``."""
+    accounts = {
+        "ringleader": registered_scorer("ringleader"),
+        "forest, behaviour": registered_scorer("forest"),
+        "boosting, behaviour": registered_scorer("boosting"),
+        "forest, behaviour and lockstep": registered_scorer("forest", columns="all"),
+        "propagation": registered_scorer("propagation"),
+    }
+    connections: dict[str, CellScorer] = {
+        "ringleader, crowd": crowd,
+        "connections to the same dst": multiplicity("dst"),
+        "connections in the same cell": multiplicity("src", "dst", "minute"),
+        "mzoom": registered_cell_scorer("mzoom"),
+        "crossspot": registered_cell_scorer("crossspot"),
+    }
+    for name in data:
+        # Connections have no folds to draw anew.
+        count = 1 if name == "darpa" else repeats
+        yield from real_rows(folder, accounts, cell_methods=connections, repeats=count, data=(name,))
+
+
 def _run(data: RealData, protocol: str, drawn: list[list[Fold]], method: str, scorer: Scorer) -> RealRow:
     aucs, f1s = [], []
     began = time.perf_counter()
