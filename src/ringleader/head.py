@@ -53,8 +53,6 @@ EVIDENCE_NAME = "evidence prior"
 ASSOCIATION_GROUP = "association"
 """Inputs of this group are known beforehand to count for abuse: who acts with the known bad is like them."""
 LEAST_LABELS = 2
-DOUBT_LABELS = 20.0
-"""With so many labels of the rarer class ``interval_doubt`` has halved."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,10 @@ class HeadSettings:
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
     interval           : probability mass of the intervals
-    interval_doubt     : variance, all inputs together, added to the learned ones for the intervals alone: few labels
-                         of the rarer class do not tell how large a variance is
+    interval_variance  : prior variance, all inputs together, from which the variances of the intervals are learned, and
+    interval_worth     : how many inputs' worth it counts there. The ranking wants more freedom than the labels prove,
+                         and its intervals would cover nearly everything
+    interval_doubt     : variance, all inputs together, added to these: labels do not tell exactly how large they are
     """
 
     knots: int = 5
@@ -101,7 +101,9 @@ class HeadSettings:
     prevalence: float | None = None
     assumed_prevalence: float = 0.1
     interval: float = 0.90
-    interval_doubt: float = 1.0
+    interval_variance: float = 0.1
+    interval_worth: float = 1.0
+    interval_doubt: float = 0.6
     max_iterations: int = 100
     rounds: int = 60
 
@@ -283,6 +285,19 @@ def fit_head(
     learning = learning_of(layout, scaled, groups, len(inputs))
     with threadpool_limits(1, "blas"):  # matrices this small cost more to share than to do, on a busy machine far more
         posterior, learned, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+        careful = replace(
+            settings,
+            linear_variance=settings.interval_variance,
+            spline_variance=settings.interval_variance,
+            worth=settings.interval_worth,
+        )
+        proven = learn_variances(
+            fit,
+            prior_of(layout, careful),
+            layout.kind,
+            layout.source,
+            learning_of(layout, careful, groups, len(inputs)),
+        )[1]
     weights = posterior.weights.copy()
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
     prevalence = settings.prevalence
@@ -290,9 +305,8 @@ def fit_head(
         prevalence = estimate_prevalence(psi, len(label), float(label.mean()), settings.assumed_prevalence)
     shift = matching_shift(psi, prevalence)
     weights[0] += shift
-    rarer = float(min(label.sum(), len(label) - label.sum()))
-    doubt = settings.interval_doubt * DOUBT_LABELS / (DOUBT_LABELS + rarer) / max(len(layout.inputs), 1)
-    wide = learned.variance + np.where(layout.source >= 0, doubt, 0.0)
+    doubt = settings.interval_doubt / max(len(layout.inputs), 1)
+    wide = proven.variance + np.where(layout.source >= 0, doubt, 0.0)
     return Head(
         names=inputs,
         kind="additive",
@@ -302,7 +316,7 @@ def fit_head(
         interval=settings.interval,
         converged=bool(posterior.gap < 1e-4 and settled),
         weights=weights,
-        root=covariance_root(rows, fisher_weight(posterior.fitted), learned._replace(variance=wide)),
+        root=covariance_root(rows, fisher_weight(posterior.fitted), proven._replace(variance=wide)),
         codes=known,
         values=values,
         loo_log_odds=left_out(posterior, label) + shift,
