@@ -1,10 +1,12 @@
 """The experiment behind the priors of the head: how far to trust inputs and association, with few and many labels.
 
     python benchmarks/head_priors.py --seeds 900 901 902 [--reviews 150000]
+    python benchmarks/head_priors.py --seeds 900 901 --coverage
     python benchmarks/head_priors.py --data ../shared/data
 
 Generated markets: test AUC (sellers) and activity-matched AUC (reviewers) with 10, 30, 100 and all known labels, and
-without labels. Real data: Amazon-Xu with 1% and 5% of the labels, and three of five folds.
+without labels. With --coverage instead: how often 90% intervals hold the probability that labels were simulated from,
+the head fitted to 100 and 300 simulated labels. Real data: Amazon-Xu with 1% and 5% of the labels, and three of five folds.
 """
 
 from __future__ import annotations
@@ -93,6 +95,45 @@ def markets(seeds: list[int], reviews: int) -> None:
         print(*key, {name: round(float(np.mean(values)), 4) for name, values in figures.items()}, flush=True)
 
 
+def coverage(seeds: list[int], reviews: int) -> None:
+    """Labels simulated from a fitted head; sellers, prevalence given."""
+    found: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for difficulty in ("easy", "medium", "hard"):
+        for seed in seeds:
+            market = marketplace(reviews, difficulty=difficulty, seed=seed)
+            tensor = rl.read_reviews(market.reviews)
+            labels = market.labels[(market.labels["target"] == DEFAULT_TARGET) & (market.labels["mode"] == "seller")]
+            detector = rl.RingDetector(random_state=seed).fit(tensor, labels)
+            inputs, suspicion = detector.inputs("seller"), detector.suspicion("seller")
+            groups = [inputs.groups[name] for name in inputs.names]
+            truth = detector.heads_[0].predict().probability
+            settings = replace(DEFAULT, prevalence=float(truth.mean()))
+            for count in (100, 300):
+                for draw in ("one to three", "at random"):
+                    for simulation in range(2):
+                        rng = np.random.default_rng([seed, count, simulation])
+                        bad = (rng.random(len(truth)) < truth).astype(float)
+                        shown = few(bad, count, rng)
+                        if draw == "at random":
+                            chosen = rng.permutation(len(bad))[:count]
+                            shown = np.full(len(bad), np.nan)
+                            shown[chosen] = bad[chosen]
+                        codes = np.flatnonzero(~np.isnan(shown))
+                        values = 2 * shown[codes] - 1
+                        again = fit_head(
+                            inputs.values,
+                            inputs.names,
+                            codes,
+                            values,
+                            fallback=suspicion,
+                            groups=groups,
+                            settings=settings,
+                        ).predict()
+                        found[difficulty, count, draw].append(((again.lower <= truth) & (truth <= again.upper)).mean())
+    for key, held in found.items():
+        print(*key, round(float(np.mean(held)), 3), flush=True)
+
+
 def real(folder: str) -> None:
     data = load_xu(folder)
     prepared = Prepared(data.tensor, data.mode, rl.RingDetector(random_state=0).fit(data.tensor))
@@ -115,9 +156,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
     parser.add_argument("--reviews", type=int, default=150_000)
+    parser.add_argument("--coverage", action="store_true")
     parser.add_argument("--data")
     options = parser.parse_args()
-    if options.seeds:
+    if options.seeds and options.coverage:
+        coverage(options.seeds, options.reviews)
+    elif options.seeds:
         markets(options.seeds, options.reviews)
     if options.data:
         real(options.data)

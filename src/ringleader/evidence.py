@@ -48,7 +48,8 @@ def review_evidence(problem: Problem, state: State) -> ReviewEvidence:
     """Log-odds and leave-one-out evidence of every cell."""
     log_odds, leverage, weight = cell_evidence(problem, state)
     without = leverage / np.maximum(1 - weight * leverage, LEAST_ROOM)
-    pull = without / (1 + np.exp(np.clip(log_odds, -500, 500)))  # h_ (1 - sigma(phi))
+    # w h_ (1 - sigma(phi)): a cell that did not train its row has no pull on it.
+    pull = problem.weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
     left_out = np.maximum(log_odds - pull, 0.0)
     return ReviewEvidence(log_odds, left_out, left_out / np.sqrt(without + SPREAD))
 

@@ -140,10 +140,11 @@ def fit_real_head(
     prior = prior_of(layout, settings)
     if teachable:
         aim = (value - middle) / unit
-        noise = NOISE
+        noise = used = NOISE
 
         def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
-            nonlocal noise
+            nonlocal noise, used
+            used = noise
             made = fit_linear(rows, aim, prior, noise)
             error = ((aim - made.fitted) ** 2 + made.leverage).sum()
             noise = float((error + NOISE_WORTH * NOISE) / (len(aim) + NOISE_WORTH))
@@ -155,6 +156,7 @@ def fit_real_head(
         kind: Literal["additive", "constant"] = "additive"
         note = f"additive model of {len(known)} values"
         weights = posterior.weights * unit
+        noise = used  # what the posterior was made with; the update after it would not fit to it
         root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
         room = np.maximum(1 - posterior.leverage / noise, 0.05)
         left = middle + unit * (aim - (aim - posterior.fitted) / room)

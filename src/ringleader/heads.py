@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
+from ringleader.evidence import LEAST_ROOM
 from ringleader.head import EVIDENCE_NAME, Head, HeadSettings, fit_head
 from ringleader.head_inputs import Inputs
 from ringleader.head_real import RealHead, fit_real_head
-from ringleader.kernels.reference import logistic
+from ringleader.kernels.reference import fisher_weight, logistic
 from ringleader.labels import Target
 
 Floats = npt.NDArray[np.float64]
@@ -45,14 +47,25 @@ def fit_target(target: Target, inputs: Inputs, suspicion: Floats, prevalence: fl
 def judge(head: AnyHead) -> Judgement:
     """Every entity of the mode, the labelled without their own label."""
     if isinstance(head, RealHead):
-        value, low, high = head.predict()
-        shift = np.zeros(len(value))
-        shift[head.codes] = head.loo_values - value[head.codes]
-        return Judgement(value + shift, low + shift, high + shift)
-    centre, _, lower, upper = head.predict()
-    shift = np.zeros(len(centre))
-    shift[head.codes] = head.loo_log_odds - centre[head.codes]
-    return Judgement(logistic(centre + shift), logistic(_log_odds(lower) + shift), logistic(_log_odds(upper) + shift))
+        value, _, high = head.predict()
+        reach = high - value
+        reach[head.codes] *= _wider(reach[head.codes] / _quantile(head), 1 / head.noise_variance)
+        value[head.codes] = head.loo_values
+        return Judgement(value, value - reach, value + reach)
+    centre, _, _, upper = head.predict()
+    reach = _log_odds(upper) - centre
+    reach[head.codes] *= _wider(reach[head.codes] / _quantile(head), fisher_weight(centre[head.codes]))
+    centre[head.codes] = head.loo_log_odds
+    return Judgement(logistic(centre), logistic(centre - reach), logistic(centre + reach))
+
+
+def _quantile(head: AnyHead) -> float:
+    return float(ndtri(0.5 + head.interval / 2))
+
+
+def _wider(spread: Floats, weight: Floats | float) -> Floats:
+    """How much wider an interval is without the entity's own label: h -> h / (1 - N h) (model.md section 6.4)."""
+    return np.asarray(1 / np.sqrt(np.maximum(1 - weight * spread**2, LEAST_ROOM)))
 
 
 def _log_odds(probability: Floats) -> Floats:
@@ -73,7 +86,8 @@ def contributions(
         return head.names, amounts
     names, own = list(head.names[:-1]), amounts[:-1].copy()
     scores = np.array([score[code] for score in parts[1]])
-    slope = head.weights[1 + np.searchsorted(head.layout.inputs, len(names))]
+    varies = np.flatnonzero(head.layout.inputs == len(names))
+    slope = head.weights[1 + varies[0]] if len(varies) else 0.0
     shares = amounts[-1] / len(scores) + slope * (scores - scores.mean()) / len(scores)
     for name, share in zip(parts[0], shares, strict=True):
         if name in names:

@@ -41,7 +41,7 @@ from ringleader.kernels.numba_sums import (
     work_on,
 )
 
-COMPILED_FROM = "381735eadae5"
+COMPILED_FROM = "dc8fbb5c08ab"
 """Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}

@@ -31,14 +31,14 @@ BATCH = 64  # cells whose log-odds are computed before their logarithms
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
-COMPILED_FROM = "381735eadae5"
+COMPILED_FROM = "dc8fbb5c08ab"
 """Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[int, int]) -> None:
-    """Fill columns ``modes:`` of rows ``span`` from the contrast column. Same as: ``reference.draw_negatives``."""
-    count = len(tuples)
+    """Fill columns ``modes:`` of rows ``span`` from the pool ``codes``. Same as: ``reference.draw_negatives``."""
+    count = len(codes)
     for i in range(span[0], span[1]):
         for j in range(tuples.shape[1] - modes):
             x = uint64(key) + ((uint64(i) << uint64(8)) + uint64(j)) * uint64(0x9E3779B97F4A7C15)

@@ -18,7 +18,8 @@ from ringleader.kernels.numba_sums import INLINED, INNER, Work, sigma_and_weight
 
 ROUNDS = 40
 PASSES = 8  # coordinate passes before the free coordinates are solved together
-TOLERANCE = 1e-9
+TOLERANCE = 1e-12
+ROUNDING = 1e-12  # of a coordinate: what a step leaves of less is zero, else the last bits of sums would decide
 TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
 
 
@@ -195,12 +196,13 @@ def add_terms(terms: Terms, entity: int, work: Work, rule: Rule) -> None:
         for r in range(rank):
             psi += beta[r + 1] * own[r]
         if noise > 0.0:
-            weight, error = 1.0 / noise, (terms.value[term] - psi) / noise
+            weight, error, half = 1.0 / noise, (terms.value[term] - psi) / noise, 1.0
         else:
+            half = rule.half  # of kappa, which only a binary target has
             sigma, weight = sigma_and_weight_of_one(psi, rule.curvature)
             error = (1.0 if terms.value[term] > 0.0 else 0.0) - sigma
         for r in range(rank):
-            gradient[r] += rule.half * error * beta[r + 1]
+            gradient[r] += half * error * beta[r + 1]
             for s in range(rank):
                 curvature[r * padded + s] += weight * beta[r + 1] * beta[s + 1]
 
@@ -261,7 +263,7 @@ def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, room:
     substitute(gradient, factorise(curvature, room), room, change)
     for r in range(rank):
         change[r] *= step
-        if rule.nonnegative and own[r] + change[r] < TINY:
+        if rule.nonnegative and own[r] + change[r] < max(TINY, ROUNDING * own[r]):
             change[r] = -own[r]
     if rule.nonnegative and _gain(curvature, gradient, room) < 0.0:
         # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.

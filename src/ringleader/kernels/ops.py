@@ -38,7 +38,7 @@ class Ops(Protocol):
 
     name: str
 
-    def draw_negatives(self, tuples: Codes, modes: int, contrast: int, key: int) -> None: ...
+    def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None: ...
 
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]: ...
 
@@ -93,8 +93,8 @@ class NumbaOps:
         self._labels: Any = numba_blocks.Labels
         self.threads = threads
 
-    def draw_negatives(self, tuples: Codes, modes: int, contrast: int, key: int) -> None:
-        codes, counter = np.ascontiguousarray(tuples[:, contrast]), np.uint64(key)
+    def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
+        codes, counter = np.ascontiguousarray(pool), np.uint64(key)
         self._over(len(tuples), 65536, lambda span: self._entries.draw_negatives(tuples, codes, modes, counter, span))
 
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:

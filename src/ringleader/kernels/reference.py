@@ -27,6 +27,7 @@ from ringleader.kernels.blocks import (
 )
 
 TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
+ROUNDING = 1e-12  # of a coordinate: what a step leaves of less is zero, else the last bits of sums would decide
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -85,12 +86,11 @@ def uniforms(key: int, cells: npt.NDArray[Any], draw: int) -> Floats:
     return (mixed(np.uint64(key) + counter * GOLDEN) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def draw_negatives(tuples: Codes, modes: int, contrast: int, key: int) -> None:
-    """Fill columns ``modes:`` of tuples: the contrast entity of a cell picked uniformly, hence by activity."""
-    count = len(tuples)
+def draw_negatives(tuples: Codes, modes: int, pool: Codes, key: int) -> None:
+    """Fill columns ``modes:`` of tuples from ``pool``, the contrast entities each as often as it is active."""
     for j in range(tuples.shape[1] - modes):
-        picked = (uniforms(key, np.arange(count), j) * count).astype(np.int64)
-        tuples[:, modes + j] = tuples[picked, contrast]
+        picked = (uniforms(key, np.arange(len(tuples)), j) * len(pool)).astype(np.int64)
+        tuples[:, modes + j] = pool[picked]
 
 
 def group_drawn(tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
@@ -191,7 +191,8 @@ def label_moments(terms: Terms, entity: int, x: Floats, rule: Rule) -> tuple[Flo
         else:
             error = float(terms.value[i] > 0) - float(logistic(psi))
             weight = float(curvature_weight(psi, rule.curvature))
-        gradient += rule.half * error * beta[1:]
+        # The printed half belongs to kappa, which only a binary target has.
+        gradient += (1.0 if noise > 0 else rule.half) * error * beta[1:]
         curvature += weight * np.outer(beta[1:], beta[1:])
     return gradient, curvature
 
@@ -261,7 +262,7 @@ def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate:
     change[free] = step * np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
     if not rule.nonnegative:
         return np.asarray(x + change)
-    change = np.where(x + change < TINY, -x, change)
+    change = np.where(x + change < np.maximum(TINY, ROUNDING * x), -x, change)
     if change @ (gradient - 0.5 * curvature @ change) < 0:
         # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.
         change = step * (solve_block(curvature, gradient, x, True) - x)
@@ -338,4 +339,5 @@ def head_moments(rows: Factors, values: Floats, beta: Floats, noise: float, rule
         error, weight = (values - psi) / noise, np.full(len(psi), 1 / noise)
     else:
         error, weight = (values > 0) - logistic(psi), curvature_weight(psi, rule.curvature)
-    return rule.half * np.einsum("m,mr->r", error, design), np.einsum("mr,ms->rs", design * weight[:, None], design)
+    half = 1.0 if noise > 0 else rule.half
+    return half * np.einsum("m,mr->r", error, design), np.einsum("mr,ms->rs", design * weight[:, None], design)

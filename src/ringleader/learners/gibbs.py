@@ -67,7 +67,11 @@ def _draw_rows(
     np.add.at(linear, own, (weight * (label - 0.5))[:, None] * design)
     for r in range(rank):
         np.add.at(precision[:, r], own, (omega * design[:, r])[:, None] * design)
-    variance = reference.prior_variance(rows.astype(np.float64), problem.rule(mode))
+    rule = problem.rule(mode)
+    variance = reference.prior_variance(rows.astype(np.float64), rule)
+    if rule.shape > 0:
+        drawn = _inverse_gamma(rule.shape + 0.5, rule.scale + rows.astype(np.float64) ** 2 / 2, generator)
+        variance = np.maximum(drawn, rule.floor)
     precision[:, np.arange(rank), np.arange(rank)] += 1 / variance
     if problem.config.joint:
         for t in problem.targets_of(mode):
@@ -112,6 +116,10 @@ def _above_zero(mean: Floats, deviation: Floats, generator: Any) -> Floats:
     return np.asarray(np.maximum(mean - deviation * ndtri_exp(tail), 0.0))
 
 
+def _inverse_gamma(shape: float, scale: Floats, generator: Any) -> Floats:
+    return np.asarray(scale / generator.gamma(shape, size=scale.shape))
+
+
 def _draw_lambda(
     problem: Problem, state: State, view: View, entries: tuple[Any, Floats, Floats], generator: Any
 ) -> None:
@@ -122,7 +130,7 @@ def _draw_lambda(
     precision = (design * omega[:, None]).T @ design + np.diag(1 / variance)
     linear = (weight * (label - 0.5)) @ design
     state.component_weights[:] = _gaussian(precision[None], linear[None], linear[None], False, generator)[0]
-    state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
+    state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage, generator)
 
 
 def _draw_head(problem: Problem, state: State, t: int, generator: Any) -> None:
@@ -140,5 +148,8 @@ def _draw_head(problem: Problem, state: State, t: int, generator: Any) -> None:
         state.noise[t] = scale / generator.gamma(shape)
         nu = np.full(len(rows), 1 / state.noise[t])
         linear = (target.values * nu) @ design
-    precision = (design * nu[:, None]).T @ design + np.diag(1 / head_variance(beta, problem))
+    variance = head_variance(beta, problem)
+    if problem.config.learn_variances:
+        variance = _inverse_gamma(problem.config.a_c + 0.5, problem.config.b1 + beta**2 / 2, generator)
+    precision = (design * nu[:, None]).T @ design + np.diag(1 / variance)
     beta[:] = _gaussian(precision[None], linear[None], linear[None], False, generator)[0]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ringleader.kernels.blocks import (
     GRADIENT,
+    STATISTICS,
     Blocks,
     Codes,
     Floats,
@@ -78,7 +79,9 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
     cells_in_all = problem.tensor.n_cells
     for batch in range(max(1, round(cells_in_all / config.batch_size))):
         gamma = step_size(config, steps)
-        scaled = move._replace(step=move.step * gamma, decay=gamma)
+        # Carried statistics move by gamma themselves; the maximisation after them is whole.
+        step = move.step if move.action == STATISTICS else move.step * gamma
+        scaled = move._replace(step=step, decay=gamma)
         cells = batch_cells(config, cells_in_all, state.sweep, batch)
         if config.learn_lambda:
             _batch_lambda(problem, state, view, cells, scaled)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ringleader.kernels.blocks import Codes, Numbers, View, read_only
 from ringleader.kernels.reference import stream_key
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+
+POOL = 4
 
 
 def draw_sweep(problem: Problem, sweep: int) -> None:
@@ -14,7 +18,20 @@ def draw_sweep(problem: Problem, sweep: int) -> None:
     if config.negatives == 0 or problem.fixed_negatives:
         return
     key = stream_key(config.seed, sweep if config.redraw else 0)
-    problem.ops.draw_negatives(problem.tuples, problem.modes, config.contrast, key)
+    problem.ops.draw_negatives(problem.tuples, problem.modes, _pool(problem), key)
+
+
+def _pool(problem: Problem) -> Codes:
+    """Contrast entities, each as often as its cells weigh: with other shares, phi would measure the weights.
+
+    Where cells weigh alike, this is the contrast column; else a systematic sample of POOL places for each cell.
+    """
+    column = problem.tuples[:, problem.config.contrast]
+    if len(problem.weights) == 1:
+        return column
+    ends = np.cumsum(problem.weights)
+    places = (np.arange(POOL * len(column)) + 0.5) / (POOL * len(column)) * ends[-1]
+    return np.asarray(column[np.searchsorted(ends, places)])
 
 
 def group_negatives(problem: Problem) -> tuple[Numbers, Codes]:

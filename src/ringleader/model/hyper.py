@@ -30,8 +30,10 @@ def gamma_shapes(rank: int) -> Floats:
     return 1.0 + np.arange(rank) / rank
 
 
-def update_shrinkage(component_weights: Floats, shrinkage: Floats) -> Floats:
-    """Each delta_r to its mode given the others, in order (model.md section 3)."""
+def update_shrinkage(
+    component_weights: Floats, shrinkage: Floats, generator: np.random.Generator | None = None
+) -> Floats:
+    """Each delta_r to its mode given the others, in order (model.md section 3); drawn, where there is a generator."""
     rank = len(shrinkage)
     delta = shrinkage.copy()
     shapes = gamma_shapes(rank)
@@ -39,7 +41,8 @@ def update_shrinkage(component_weights: Floats, shrinkage: Floats) -> Floats:
     for r in range(rank):
         inverse = np.exp(-(np.cumsum(np.log(delta)) - np.log(delta[r])))  # prod over l <= h, l != r of 1 / delta_l
         total = 1 + 0.5 * (squares[r:] * inverse[r:]).sum()
-        delta[r] = np.clip(total / (0.5 * (rank - r) + shapes[r] + 1), 1e-100, 1e100)
+        shape = 0.5 * (rank - r) + shapes[r]
+        delta[r] = np.clip(total / (shape + 1 if generator is None else generator.gamma(shape)), 1e-100, 1e100)
     return delta
 
 

@@ -49,7 +49,7 @@ def log_prior(problem: Problem, state: State) -> float:
     if config.learn_lambda:
         total -= float((state.component_weights**2 / variance + np.log(variance)).sum()) / 2
         total -= float(((gamma_shapes(state.rank) + 1) * np.log(state.shrinkage) + 1 / state.shrinkage).sum())
-    for t, target in enumerate(problem.targets):
+    for t, target in enumerate(problem.targets if config.joint else ()):  # else labels do not count either
         beta = state.heads[t]
         if config.learn_variances:
             total -= (config.a_c + 1.5) * float(np.log(beta**2 + 2 * config.b1).sum())

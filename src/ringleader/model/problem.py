@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.blocks import EM, FISHER, NEWTON, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
+from ringleader.kernels.blocks import EM, FISHER, NEWTON, STATISTICS, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
 from ringleader.kernels.ops import Ops, get_ops
 from ringleader.kernels.reference import stream_key, uniforms
 from ringleader.labels import Target
@@ -62,7 +62,8 @@ class Problem:
         config = self.config
         return Rule(
             action,
-            FISHER if config.curvature == "fisher" else EM,
+            # Statistics are sums of E[omega] c c' and kappa c (model.md section 3); under N they would mean nothing.
+            FISHER if config.curvature == "fisher" and action != STATISTICS else EM,
             float(step),
             0.5 if config.half_gradient else 1.0,
             self.nonnegative(mode),
