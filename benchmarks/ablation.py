@@ -1,0 +1,126 @@
+"""What each part of the detector is worth: one off at a time.
+
+    python benchmarks/ablation.py --seeds 1100 1101 1102 [--reviews 150000] [--write]
+
+Test AUC of sellers and activity-matched AUC of reviewers with the known labels, and without labels; generated markets.
+Parts: contrast negatives; leave-one-out evidence; the lockstep start; evidence, lockstep and association as inputs
+(evidence and lockstep also in what is believed without labels); the bends of the head; and joint training, which is
+off by default and turned on here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+import ringleader as rl
+from machine import describe, write_section
+from ringleader.covariates import behaviour
+from ringleader.datasets import marketplace
+from ringleader.evaluation.metrics import auc, matched_auc
+from ringleader.evaluation.protocol import Split, market_split
+from ringleader.evidence import ReviewEvidence, normal_scores, suspicion_parts
+from ringleader.head import HeadSettings, fit_head
+from ringleader.head_inputs import shared_inputs, with_association
+from ringleader.labels import DEFAULT_TARGET
+
+FITS: dict[str, dict[str, object]] = {
+    "as it is": {},
+    "no contrast negatives": {"negatives": 0},
+    "no lockstep start": {"settings": {"start": "half-normal"}, "epochs": 20},
+    "joint training": {"joint": True},
+}
+PARTS: dict[str, tuple[str, ...]] = {
+    "no evidence": ("evidence",),
+    "no lockstep": ("lockstep",),
+    "no association": ("association",),
+    "no evidence, lockstep, association": ("evidence", "lockstep", "association"),
+}
+
+STRAIGHT = replace(HeadSettings(), spline_variance=1e-4)
+
+
+def judged(scores: np.ndarray, split: Split) -> float:
+    tested = scores[split.test]
+    return auc(split.truth, tested) if split.mode == "seller" else matched_auc(split.truth, tested, split.activity)
+
+
+def figures(
+    detector: rl.RingDetector,
+    split: Split,
+    found: ReviewEvidence,
+    off: tuple[str, ...] = (),
+    settings: HeadSettings | None = None,
+) -> tuple[float, float]:
+    """(with labels, without labels) of one mode."""
+    tensor, k = detector.tensor_, detector.tensor_.mode_index(split.mode)
+    names, parts = suspicion_parts(tensor, k, found, detector.lockstep())
+    kept = [
+        p
+        for n, p in zip(names, parts, strict=True)
+        if ("evidence" if n.startswith("evidence") else "lockstep") not in off
+    ]
+    suspicion = np.mean(kept, axis=0) if kept else normal_scores(np.zeros(tensor.shape[k]))
+    target = next(t for t in detector.problem_.targets if t.mode == k and t.name == DEFAULT_TARGET)
+    inputs = shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=found, lockstep=detector.lockstep())
+    targets = [t for t in detector.problem_.targets if t.name == DEFAULT_TARGET]
+    inputs = with_association(inputs, tensor, k, detector.lockstep(), targets, 0).without(off)
+    groups = [inputs.groups[name] for name in inputs.names]
+    head = fit_head(
+        inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups, settings=settings
+    )
+    return judged(head.predict().log_odds, split), judged(suspicion, split)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1100, 1101, 1102])
+    parser.add_argument("--reviews", type=int, default=150_000)
+    parser.add_argument("--write", action="store_true", help="write the table into docs/detection.md")
+    options = parser.parse_args()
+    rows: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for difficulty in ("medium", "hard"):
+        for seed in options.seeds:
+            market = marketplace(options.reviews, difficulty=difficulty, seed=seed)
+            tensor = rl.read_reviews(market.reviews)
+            labels = market.labels[market.labels["target"] == DEFAULT_TARGET]
+            splits = [market_split(tensor, market.truth, mode) for mode in ("seller", "reviewer")]
+
+            def note(name: str, made: Callable[[Split], tuple[float, float]], at: str = difficulty) -> None:
+                for split in splits:  # noqa: B023  used at once
+                    rows[name][split.mode, at].append(made(split))
+
+            for name, settings in FITS.items():
+                detector = rl.RingDetector(random_state=seed, **settings).fit(tensor, labels)
+                note(name, lambda split, d=detector: figures(d, split, d.review_evidence()))
+                if name != "as it is":
+                    continue
+                found = detector.review_evidence()
+                raw = np.maximum(found.log_odds, 0.0)
+                plain = ReviewEvidence(raw, raw, raw)
+                note("no leave-one-out", lambda split, d=detector, e=plain: figures(d, split, e))
+                for part, off in PARTS.items():
+                    note(part, lambda split, d=detector, e=found, off=off: figures(d, split, e, off))
+                note("no bends", lambda split, d=detector, e=found: figures(d, split, e, (), STRAIGHT))
+            print(difficulty, seed, flush=True)
+    columns = [(mode, difficulty) for mode in ("seller", "reviewer") for difficulty in ("medium", "hard")]
+    lines = ["| part | " + " | ".join(f"{mode} {difficulty}" for mode, difficulty in columns) + " |"]
+    lines.append("|---|" + "---|" * len(columns))
+    for name, found in rows.items():
+        cells = [" / ".join(f"{value:.3f}" for value in np.mean(found[column], axis=0)) for column in columns]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    seeds = ", ".join(map(str, options.seeds))
+    head = f"`benchmarks/ablation.py`, {options.reviews:,} reviews, seeds {seeds}: AUC with labels / without."
+    head += f" {describe()}."
+    text = "\n".join(["## Each part off in turn", "", head, "", *lines])
+    print(text)
+    if options.write:
+        write_section("detection.md", "ablation", text)
+
+
+if __name__ == "__main__":
+    main()
