@@ -103,7 +103,7 @@ class HeadSettings:
     interval: float = 0.90
     interval_variance: float = 0.1
     interval_worth: float = 1.0
-    interval_doubt: float = 0.6
+    interval_doubt: float = 0.8
     max_iterations: int = 100
     rounds: int = 60
 
