@@ -54,6 +54,11 @@ Floats = npt.NDArray[np.float64]
 Callback = Callable[[SweepInfo], bool | None]
 SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
+PARAMETERS = {
+    **{n: n for n in ("learner", "patience", "threads", "rank", "negatives", "joint", "count_weight", "contrast")},
+    **{"seed": "random_state", "sweeps": "epochs", "heldout": "heldout_reviews"},
+}
+"""Settings of the model that parameters stand for."""
 FREE_TO_CHANGE = ("threads", "backend")
 """Settings that do not change the result, so that a fit may be resumed with others."""
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
@@ -146,6 +151,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
                 raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
             known, self.heldout_ = known.split(self.holdout, _seed(self.random_state))
         self.covariates_ = _as_covariates(covariates)
+        self._check_parameters(tensor)
         config, start = self._start(tensor)
         self.complete_ = False
         self.heads_: tuple[AnyHead, ...] | None = None
@@ -169,7 +175,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             return stop
 
         if not self.complete_:
-            self.state_, _ = fit_loop(self.problem_, state, callback=after_sweep)
+            past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in self.history_)]
+            self.state_, _ = fit_loop(self.problem_, state, callback=after_sweep, past=past)
         self.complete_ = True
         finished = self.stored_ is not None and self.stored_.meta["heads"] is not None
         self.heads_ = stored_heads(self.stored_) if finished and self.stored_ is not None else self._fit_heads()
@@ -184,11 +191,15 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "state_"):
             return self.fit(reviews, labels, callback=callback)
+        if not self.complete_:
+            raise SettingsError("this fit was stopped before its end; go on with it (--resume) before you update it")
         known = self.labels_
         if labels is not None:
             newer = _as_labels(labels)
             assert newer is not None  # labels were given
             known = known.merged(newer) if known is not None else newer
+            if self.heldout_ is not None:
+                self.heldout_ = self.heldout_.without(newer)
         tensor, touched = self.tensor_, [np.zeros(n, np.bool_) for n in self.tensor_.shape]
         if reviews is not None:
             fresh = self._encode_new(reviews)
@@ -198,16 +209,16 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         before = {
             (t.mode, t.name, int(c)): v for t in self.problem_.targets for c, v in zip(t.codes, t.values, strict=True)
         }
-        old_heads = state.heads
-        same_layout = [(t.mode, t.name) for t in self.problem_.targets]
+        old = {(t.mode, t.name): (state.heads[i], state.noise[i]) for i, t in enumerate(self.problem_.targets)}
         self._prepare(tensor, known, self.config_)
         for target in self.problem_.targets:
             for code, value in zip(target.codes, target.values, strict=True):
                 if before.get((target.mode, target.name, int(code))) != value:
                     touched[target.mode][code] = True
         state = fresh_heads(self.problem_, state)
-        if [(t.mode, t.name) for t in self.problem_.targets] == same_layout:
-            state = state.replace(heads=old_heads)
+        for i, target in enumerate(self.problem_.targets):
+            if (target.mode, target.name) in old:
+                state.heads[i], state.noise[i] = old[target.mode, target.name]
 
         def after_sweep(info: SweepInfo) -> bool | None:
             self.history_.append({name: float(getattr(info, name)) for name in HISTORY_COLUMNS})
@@ -237,7 +248,12 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""
+        if self.settings is not None and not isinstance(self.settings, Mapping):
+            raise SettingsError(f"settings is {type(self.settings).__name__}; give a mapping of names to values")
         given: dict[str, Any] = dict(self.settings or {})
+        for name, parameter in PARAMETERS.items():
+            if name in given:
+                raise SettingsError(f"settings names {name!r}, which is a parameter of its own; give {parameter}=")
         given.update(learner=self.learner, heldout=self.heldout_reviews, patience=self.patience)
         given["seed"] = _seed(self.random_state)
         given["threads"] = self.threads or 0
@@ -247,6 +263,18 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if self.contrast is not None:
             given["contrast"] = tensor.mode_index(self.contrast)
         return ModelConfig.preset(self.preset, **given)
+
+    def _check_parameters(self, tensor: SparseTensor) -> None:
+        """What no other part checks."""
+        if self.threads is not None and (isinstance(self.threads, bool) or self.threads < 1):
+            raise SettingsError(f"threads is {self.threads!r}; choose a whole number of at least 1, or None for all")
+        if self.joint not in (None, True, False):
+            raise SettingsError(f"joint is {self.joint!r}; choose True, False or None")
+        shares = self.prevalence if isinstance(self.prevalence, Mapping) else {tensor.modes[0]: self.prevalence}
+        for mode, share in shares.items():
+            tensor.mode_index(mode)
+            if share is not None and (not isinstance(share, (int, float)) or not 0 < share < 1):
+                raise SettingsError(f"prevalence is {share!r}; choose a share between 0 and 1")
 
     def _start(self, tensor: SparseTensor) -> tuple[ModelConfig, Floats | None]:
         """The settings, and the rows that lockstep gives to start from, where the settings ask for them."""
@@ -316,7 +344,9 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         if complete is not None:
             self.complete_ = complete
-        before = self.stored_ if self.stored_ is not None and self.stored_.folder == Path(folder) else None
+        before = self.stored_
+        if before is not None and before.folder.resolve() != Path(folder).resolve():
+            before = None
         arrays: dict[str, Any] = {"state": self.state_.to_arrays()}
         if self.heads_ is not None:
             arrays.update(heads_to_arrays(self.heads_))
@@ -341,7 +371,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             "heads": len(self.heads_) if self.heads_ is not None else None,
             "sweep": self.state_.sweep,
             "parameters": plain(self.get_params()),
-            "config": self.config_.to_dict(),
+            "config": plain(self.config_.to_dict()),
             "reading": self.reading_,
             "labels": {"kind": self.labels_.target_kind, "fingerprint": labels_fingerprint(self.labels_)}
             if self.labels_ is not None
@@ -354,7 +384,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def _resumed(self, folder: str | os.PathLike[str], config: ModelConfig) -> State | None:
         """The state of a checkpoint; None where there is none yet; an error where it is of another fit."""
-        if not Path(folder).exists() or not any(Path(folder).iterdir()):
+        if store.is_free(folder):
             return None
         stored = store.load(folder)
         reasons = []
@@ -484,6 +514,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def evidence(self, mode: str) -> npt.NDArray[np.float64]:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
+        self._check_fitted()
         return self._entity_evidence(self.tensor_.mode_index(mode), self.review_evidence().evidence)
 
     def _entity_evidence(self, k: int, evidence: Floats) -> Floats:

@@ -147,6 +147,12 @@ class Labels:
         entries = {(e.mode, e.entity, e.target): e for e in (*self.entries, *newer.entries)}
         return Labels(tuple(entries[key] for key in sorted(entries)), self.target_kind)
 
+    def without(self, others: Labels) -> Labels | None:
+        """These labels less those of accounts that others speak of; None where nothing is left."""
+        gone = {(e.mode, e.entity) for e in others.entries}
+        kept = tuple(e for e in self.entries if (e.mode, e.entity) not in gone)
+        return Labels(kept, self.target_kind) if kept else None
+
     def to_frame(self) -> pd.DataFrame:
         """A table with the columns mode, entity, label, target; binary labels as 1 and 0."""
         import pandas as pd

@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,11 @@ from ringleader.tensor.vocabulary import Vocabulary
 FORMAT = "ringleader-model"
 VERSION = 1
 MANIFEST = "manifest.json"
+OURS = re.compile(
+    r"\.?(?:state|tensor|vocabulary-\d+|labels|heldout|covariates|head_\d+)-\d+\.(?:safetensors|parquet)(?:\.partial)?"
+)
+"""Names of the files of a model, besides its manifest."""
+NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet)")
 LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -89,9 +95,13 @@ def save(
     not name are removed, once it is in place.
     """
     target = Path(folder)
-    generation = (int(before.meta.get("generation", 0)) if before else 0) + 1
+    if not is_free(target) and not is_model(target):
+        raise ModelFileError(f"{target} holds other things than a model; choose a new folder")
     try:
         target.mkdir(parents=True, exist_ok=True)
+        # Above every name that is there: until the new manifest is in place, the old one must find its own files.
+        generation = max([0, *(int(found[1]) for found in map(NUMBERED.search, os.listdir(target)) if found)]) + 1
+        replaced = _named_before(target)
         files = {part: before.files[part] for part in keep if before and part in before.files}
         for part, group in (arrays or {}).items():
             plain = {name: np.ascontiguousarray(array) for name, array in group.items()}
@@ -106,10 +116,11 @@ def save(
             "meta": saved,
             "files": files,
         }
+        manifest["sha256"] = _digest(manifest)
         text = json.dumps(manifest, indent=1, allow_nan=False).encode()
         _write(target, MANIFEST, lambda p: Path(p).write_bytes(text))
         _sync_folder(target)
-        _tidy(target, {entry["name"] for entry in files.values()})
+        _tidy(target, {entry["name"] for entry in files.values()}, replaced)
     except OSError as error:
         raise StorageError(
             f"cannot write the model to {target}: {error.strerror or error}; free some space or choose another folder"
@@ -132,10 +143,14 @@ def load(folder: str | os.PathLike[str]) -> Stored:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"{path} was not written by ringleader")
     version = manifest.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise ModelFileError(f"{path} is damaged: it has format {version!r}")
+    if version > VERSION:
         raise ModelFileError(
             f"model {target} has format {version}, this ringleader reads up to {VERSION}; install a newer ringleader"
         )
+    if manifest.pop("sha256", None) != _digest(manifest):
+        raise ModelFileError(f"{path} is damaged or was edited; restore it or fit again")
     meta, files = manifest.get("meta"), manifest.get("files")
     if not isinstance(meta, dict) or not isinstance(files, dict) or not all(map(_well_formed, files.values())):
         raise ModelFileError(f"{path} is damaged: it does not say which files belong to the model")
@@ -148,18 +163,6 @@ def is_model(folder: str | os.PathLike[str]) -> bool:
         return bool(json.loads((Path(folder) / MANIFEST).read_bytes()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def remove(folder: str | os.PathLike[str]) -> None:
-    """Removes a model: the manifest first, so that no half of it is ever taken for one."""
-    target = Path(folder)
-    if not is_model(target):
-        raise ModelFileError(f"{target} is no model, so it is left alone")
-    try:
-        (target / MANIFEST).unlink()
-        _tidy(target, set())
-    except OSError as error:
-        raise StorageError(f"cannot remove the model {target}: {error.strerror or error}") from error
 
 
 def tensor_parts(tensor: SparseTensor) -> tuple[dict[str, Arrays], dict[str, pa.Table], list[dict[str, Any]]]:
@@ -227,12 +230,33 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _tidy(folder: Path, named: set[str]) -> None:
-    """Removes files of ours that no manifest names any more."""
+def _named_before(folder: Path) -> set[str]:
+    """The files that the manifest in a folder names, if there is one."""
+    try:
+        return {entry["name"] for entry in load(folder).files.values()}
+    except ModelFileError:
+        return set()
+
+
+def _tidy(folder: Path, named: set[str], replaced: set[str]) -> None:
+    """Removes files of ours that the manifest does not name any more, and nothing else."""
     for path in folder.iterdir():
-        ours = path.suffix in (".safetensors", ".parquet") or path.name.endswith(".partial")
-        if ours and path.name not in named:
+        if (path.name in replaced or _ours(path.name)) and path.name not in named:
             path.unlink(missing_ok=True)
+
+
+def _ours(name: str) -> bool:
+    return name == f".{MANIFEST}.partial" or OURS.fullmatch(name) is not None
+
+
+def is_free(folder: str | os.PathLike[str]) -> bool:
+    """Whether there is nothing, or nothing but what a save that was killed left behind."""
+    target = Path(folder)
+    return not target.exists() or (target.is_dir() and all(map(_ours, os.listdir(target))))
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _well_formed(entry: Any) -> bool:

@@ -146,14 +146,14 @@ def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
     if resume and overwrite:
         raise SettingsError("--resume and --overwrite exclude each other")
     path = Path(out)
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if store.is_free(path):
         return
     if not path.is_dir():
         raise ModelFileError(f"{out} is a file; give a folder for the model")
     if overwrite:
+        # The old model goes when the first checkpoint of the new one is whole, not before.
         if not store.is_model(path):
             raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
-        store.remove(path)
     elif not resume:
         raise ModelFileError(f"{out} exists; go on with it by --resume, or replace it by --overwrite")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ringleader.cli.options import Json, LabelFile, Quiet
+from ringleader.cli.options import Json, LabelFile, Quiet, TargetKindOption
 from ringleader.cli.progress import stop_signals, sweep_bar
 from ringleader.cli.terminal import print_json
 from ringleader.detector import UPDATE_SWEEPS, load
@@ -17,6 +17,7 @@ def command(
     model: Annotated[str, typer.Argument(help="Folder of a model.")],
     new_reviews: Annotated[str, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews.")],
     labels: LabelFile = None,
+    target_kind: TargetKindOption = "binary",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -26,8 +27,8 @@ def command(
     """
     detector = load(model)
     before = detector.tensor_
-    kind = detector.labels_.target_kind if detector.labels_ is not None else "binary"
-    known = read_labels(labels, target_kind=kind) if labels else None
+    kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
+    known = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
     entries = before.n_cells * (1 + detector.config_.negatives)
     sweep = detector.state_.sweep
     with stop_signals(), sweep_bar(lambda: sweep + UPDATE_SWEEPS, entries, quiet=quiet or as_json) as bar:

@@ -28,7 +28,6 @@ from ringleader.kernels.numba_solve import (
 )
 from ringleader.kernels.numba_sums import (
     FAST,
-    INLINED,
     INNER,
     Work,
     add_cells,
@@ -41,7 +40,7 @@ from ringleader.kernels.numba_sums import (
     work_on,
 )
 
-COMPILED_FROM = "dc8fbb5c08ab"
+COMPILED_FROM = "72dfaf0ccb8e"
 """Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
@@ -89,7 +88,7 @@ def _lists(view: View, blocks: Blocks, sums: Any) -> Lists:
     )
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _take_own(lists: Lists, e: int, work: Work) -> None:
     """Take the row of block e, and clear its sums."""
     row = (lists.first_row + lists.entities[e]) * work.rank
@@ -98,7 +97,7 @@ def _take_own(lists: Lists, e: int, work: Work) -> None:
     clear(work)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _accumulate(lists: Lists, e: int, piece: tuple[int, int], work: Work, rule: Rule) -> None:
     """Set the work's gradient and curvature to the sums over positions ``piece`` of block e."""
     _take_own(lists, e, work)
@@ -113,7 +112,7 @@ def _accumulate(lists: Lists, e: int, piece: tuple[int, int], work: Work, rule: 
     add_contrast_cells(work, lists.cells, own, lists.drawn_cells, drawn, rule)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _put_sums(work: Work, sums: Any, c: int) -> None:
     count = (work.padded + 1) * work.padded
     for s in range(0, count, 4):
@@ -132,7 +131,7 @@ def sum_chunks(view: View, blocks: Blocks, rule: Rule, sums: Any, span: tuple[in
     memory.numbers[0] = 0.0  # a use behind the last one through pointers, lest the memory be freed before
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _moments(lists: Lists, e: int, work: Work, rule: Rule) -> None:
     """Gradient and curvature of block e over all its entries; the long ones add up their pieces in order."""
     count = (work.padded + 1) * work.padded

@@ -31,7 +31,7 @@ BATCH = 64  # cells whose log-odds are computed before their logarithms
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
-COMPILED_FROM = "dc8fbb5c08ab"
+COMPILED_FROM = "72dfaf0ccb8e"
 """Checksum of lanes.py, numba_solve.py and numba_sums.py."""
 
 

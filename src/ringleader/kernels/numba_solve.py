@@ -14,7 +14,7 @@ from numba import njit
 
 from ringleader.kernels.blocks import Rule, Terms
 from ringleader.kernels.lanes import after, start
-from ringleader.kernels.numba_sums import INLINED, INNER, Work, sigma_and_weight_of_one
+from ringleader.kernels.numba_sums import INNER, Work, sigma_and_weight_of_one
 
 ROUNDS = 40
 PASSES = 8  # coordinate passes before the free coordinates are solved together
@@ -218,7 +218,7 @@ def _scalar_pass(curvature: Any, room: Solver, step: float) -> None:
             residual[r] -= move * curvature[j * padded + r]
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _gain(curvature: Any, gradient: Any, room: Solver) -> float:
     """What a change gains on the quadratic bound: g'd - d' F d / 2."""
     rank, padded, change = room.rank, room.padded, room.change

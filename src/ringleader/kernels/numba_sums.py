@@ -43,9 +43,10 @@ INNER: dict[str, Any] = {
     "fastmath": FAST,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    # A function that is called stands once in each kernel, optimised for it, and the process keeps whichever copy it
+    # loaded first: the last bits would depend on what ran before. And a call would pass all of ``Work`` by value.
+    "forceinline": True,
 }
-# Called per entry: a call would pass all of ``Work`` by value, which costs more than what is done.
-INLINED: dict[str, Any] = {**INNER, "forceinline": True}
 
 
 class Work(NamedTuple):
@@ -87,7 +88,7 @@ def new_memory(view: View) -> Memory:
     return Memory(np.zeros((2 * room + 3 + padded) * padded + 4 * room), np.zeros(3 * width, np.int64))
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _room(view: View) -> int:
     """Rows of the buffer: enough for one cell, and a multiple of four."""
     return int(max(BUFFER, (view.tuples.shape[1] - len(view.starts) + 4) // 4 * 4))
@@ -124,7 +125,7 @@ def work_on(view: View, mode: int, memory: Memory) -> Work:
     )  # fmt: skip
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def exp_minus(distance: Any) -> Any:
     """exp(-distance) of four distances from 0 up; beyond 700 as at 700."""
     far = spread(700.0)
@@ -146,7 +147,7 @@ def exp_minus(distance: Any) -> Any:
     return (spread(1.0) + rest * decay) * halvings(n)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
     """sigma(phi), and N (curvature 1) or E[omega] (curvature 0), of four phi."""
     one, distance = spread(1.0), size(phi)
@@ -162,13 +163,13 @@ def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
     return sigma, less(distance, small, near, omega)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def sigma_and_weight_of_one(phi: float, curvature: int) -> tuple[float, float]:
     sigma, weight = sigma_and_weight(spread(phi), curvature)
     return lane(sigma, 0), lane(weight, 0)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _weigh(work: Work, full: int, rule: Rule) -> None:
     """Log-odds of the gathered entries, and with them the weights of curvature and gradient."""
     rows, entries, own, padded, room = work.rows, work.entries, work.own, work.padded, work.room
@@ -188,7 +189,7 @@ def _weigh(work: Work, full: int, rule: Rule) -> None:
         store(entries, 3 * room + b, weight * (load(entries, room + b) - sigma) * half)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _add_gradient(work: Work, full: int) -> None:
     """Add the entries to the gradient, and leave their rows times the weights of the curvature."""
     rows, weighted, entries, gradient = work.rows, work.weighted, work.entries, work.gradient
@@ -205,7 +206,7 @@ def _add_gradient(work: Work, full: int) -> None:
         store(gradient, s, even + odd)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
     """Add the entries to rows r to r + 3 and columns s to s + width - 1 of the curvature; width is 4, 8 or 12.
 
@@ -303,20 +304,20 @@ def _flush(work: Work, count: int, rule: Rule) -> None:
             _add_tile(work, full, r, s, 4)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def clear(work: Work) -> None:
     """Curvature and gradient to zero."""
     for s in range(0, (work.padded + 1) * work.padded, 4):
         store(work.curvature, s, spread(0.0))
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def fetch_tuple(work: Work, cell: int) -> None:
     fetch(work.tuples, cell * work.width)
     fetch(work.tuples, cell * work.width + work.width - 1)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def fetch_row(work: Work, place: int) -> None:
     """Ask for the factor row that begins at element ``place``: a line of memory holds eight float64."""
     fetch(work.factors, place)
@@ -325,7 +326,7 @@ def fetch_row(work: Work, place: int) -> None:
     fetch(work.factors, place + work.rank - 1)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def fetch_rows(work: Work, cell: int, count: int) -> None:
     """Ask for the first ``count`` factor rows of a cell."""
     codes = after(work.tuples, cell * work.width)
@@ -333,7 +334,7 @@ def fetch_rows(work: Work, cell: int, count: int) -> None:
         fetch_row(work, work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank)
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def locate(work: Work, cell: int, count: int) -> None:
     """Put where the first ``count`` factor rows of a cell begin into ``work.places``."""
     codes = after(work.tuples, cell * work.width)
@@ -341,7 +342,7 @@ def locate(work: Work, cell: int, count: int) -> None:
         work.places[c] = work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _product(work: Work, count: int, s: int) -> Any:
     """lambda times the first ``count`` located rows, four lanes from s."""
     value = load(work.lambdas, s)
@@ -350,7 +351,7 @@ def _product(work: Work, count: int, s: int) -> Any:
     return value
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _last_product(work: Work, count: int, s: int) -> Any:
     """The same for the last lanes of a row, of which not all belong to it."""
     value = load(work.lambdas, s)
@@ -359,7 +360,7 @@ def _last_product(work: Work, count: int, s: int) -> Any:
     return value
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def design_row(work: Work, count: int, out: Any) -> None:
     """Write lambda times the first ``count`` located rows to ``out``, padded."""
     last = work.padded - 4
@@ -368,7 +369,7 @@ def design_row(work: Work, count: int, out: Any) -> None:
     store(out, last, _last_product(work, count, last))
 
 
-@njit(**INLINED)
+@njit(**INNER)
 def _design_rows(work: Work, filled: int) -> None:
     """Write the rows of a located cell and of its negatives to the buffer from row ``filled`` on."""
     factors, padded = work.factors, work.padded

@@ -93,6 +93,9 @@ class NumbaOps:
         self._labels: Any = numba_blocks.Labels
         self.threads = threads
 
+    def __reduce__(self) -> tuple[type[NumbaOps], tuple[int]]:
+        return NumbaOps, (self.threads,)
+
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         codes, counter = np.ascontiguousarray(pool), np.uint64(key)
         self._over(len(tuples), 65536, lambda span: self._entries.draw_negatives(tuples, codes, modes, counter, span))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -48,17 +48,23 @@ def fit_loop(
     sweeps: int | None = None,
     callback: Callback | None = None,
     touched: Touched | None = None,
+    past: Sequence[float] = (),
 ) -> tuple[State, list[SweepInfo]]:
     """Run ``sweeps`` more sweeps (default: those missing from ``config.sweeps``).
 
-    Stops early where ``callback`` returns True, or where the held-out likelihood has not risen for ``config.patience``
-    sweeps (0: never). The arrays of ``state`` are updated in place. Ten sweeps are four, a save, a load
-    and six more, bit for bit. The infos returned hold no state: copy it in the callback to keep one.
+    Stops early where ``callback`` returns True, or where the held-out likelihood has not risen for
+    ``config.patience`` sweeps (0: never), the sweeps whose likelihoods are in ``past`` included. The arrays of
+    ``state`` are updated in place. Ten sweeps are four, a save, a load and six more, bit for bit. The infos returned
+    hold no state: copy it in the callback to keep one.
     """
     learner = get_learner(problem.config.learner) if learner is None else learner
     count = max(problem.config.sweeps - state.sweep, 0) if sweeps is None else sweeps
     history: list[SweepInfo] = []
     best, since = -np.inf, 0
+    for value in past:
+        best, since = (value, 0) if value > best else (best, since + 1)
+    if problem.config.patience and since >= problem.config.patience:
+        return state, history
     for _ in range(count):
         step = step_size(problem.config, state.steps)
         state = learner.sweep(problem, state, touched)

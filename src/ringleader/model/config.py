@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from ringleader.errors import SettingsError
 
 Preset = Literal["default", "corrected", "paper"]
@@ -119,9 +121,11 @@ class ModelConfig:
             _number(name, getattr(self, name), positive=True)
         for name in ("step_offset", "variance_floor", "tau_floor", "lambda_cap", "step_power"):
             _number(name, getattr(self, name), positive=False)
-        if not 0 < self.step <= 1:
+        if not isinstance(self.step, (int, float)) or not 0 < self.step <= 1:
             raise SettingsError(f"step is {self.step}; choose a number above 0 and at most 1")
-        if not 0 <= self.heldout < 1:
+        if self.patience and not self.heldout:
+            raise SettingsError("patience waits for the held-out likelihood; give heldout_reviews= a share above 0 too")
+        if not isinstance(self.heldout, (int, float)) or not 0 <= self.heldout < 1:
             raise SettingsError(f"heldout is {self.heldout}; choose a share from 0 to below 1")
         _choice("learner", self.learner, LEARNERS)
         _choice("backend", self.backend, ("numba", "reference"))
@@ -132,7 +136,7 @@ class ModelConfig:
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise SettingsError(f"{name} is {value!r}; choose a whole number from {least:,} to {most:,}")
 
 

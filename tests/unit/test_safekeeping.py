@@ -1,0 +1,187 @@
+"""What a kill, a wrong folder or an edited file must not do to a model, and settings that must not be ignored."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader import store
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.errors import ModelFileError, SettingsError
+
+
+@pytest.fixture(scope="module")
+def market() -> Marketplace:
+    return marketplace(4000, difficulty="easy", seed=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(market: Marketplace) -> rl.RingDetector:
+    return rl.RingDetector(rank=3, epochs=1).fit(market.reviews[:3000], market.labels)
+
+
+def killed(*args: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_a_save_that_is_killed_leaves_the_old_model(
+    fitted: rl.RingDetector, market: Marketplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted.save(tmp_path / "m")
+    before = rl.load(tmp_path / "m").scores("seller")
+    newer = rl.load(tmp_path / "m").partial_fit(market.reviews[3000:])
+    write = store._write
+
+    def until_the_manifest(folder: Path, name: str, writer: Any) -> Any:
+        return killed() if name == store.MANIFEST else write(folder, name, writer)
+
+    monkeypatch.setattr(store, "_write", until_the_manifest)
+    with pytest.raises(KeyboardInterrupt):
+        newer.save(tmp_path / "m")
+    pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), before)
+    monkeypatch.undo()
+    newer.save(tmp_path / "m")
+    assert rl.load(tmp_path / "m").tensor_.n_cells == newer.tensor_.n_cells
+
+
+def test_other_files_in_a_model_folder_are_left_alone(fitted: rl.RingDetector, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    mine = tmp_path / "m" / "scores.parquet"
+    fitted.scores("seller").to_parquet(mine)
+    fitted.save(tmp_path / "m")
+    assert mine.exists()
+
+
+def test_a_folder_of_other_things_is_refused_and_kept(fitted: rl.RingDetector, tmp_path: Path) -> None:
+    (tmp_path / "reviews.parquet").write_bytes(b"mine")
+    with pytest.raises(ModelFileError, match="other things"):
+        fitted.save(tmp_path)
+    assert (tmp_path / "reviews.parquet").read_bytes() == b"mine"
+
+
+def test_what_a_killed_first_save_left_counts_as_nothing(market: Marketplace, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "tensor-1.safetensors").write_bytes(b"half")
+    (folder / ".state-1.safetensors.partial").write_bytes(b"half")
+    model = rl.RingDetector(rank=3, epochs=1).fit(market.reviews, checkpoint=folder, resume=True)
+    assert model.resumed_from_ is None
+    assert rl.load(folder).complete_
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda m: m["meta"].pop("history"),
+        lambda m: m["meta"]["config"].update(contrast=2),
+        lambda m: m["meta"].update(heads=3),
+        lambda m: m.update(version=True),
+        lambda m: m.update(version=0),
+        lambda m: m["files"].update({"vocabulary-0": m["files"]["vocabulary-1"]}),
+        lambda m: m.pop("sha256"),
+    ],
+)
+def test_an_edited_manifest_is_refused(edit: Any, fitted: rl.RingDetector, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    path = tmp_path / "m" / store.MANIFEST
+    manifest = json.loads(path.read_text())
+    edit(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(ModelFileError, match="damaged"):
+        rl.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"settings": {"sweeps": 7}}, "epochs="),
+        ({"settings": {"learner": "sgd"}}, "learner="),
+        ({"settings": [1]}, "mapping"),
+        ({"settings": {"step": "a"}}, "step"),
+        ({"threads": 0}, "threads"),
+        ({"joint": "yes"}, "joint"),
+        ({"prevalence": {"sellr": 0.1}}, "sellr"),
+        ({"prevalence": 1.5}, "prevalence"),
+        ({"patience": 2}, "heldout_reviews"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    parameters: dict[str, Any], message: str, market: Marketplace
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        rl.RingDetector(**parameters).fit(market.reviews)
+
+
+def test_patience_counts_on_after_a_resume(market: Marketplace, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"preset": "corrected", "rank": 3, "epochs": 30, "heldout_reviews": 0.2, "patience": 2}
+    whole = rl.RingDetector(**settings).fit(market.reviews)
+
+    def stop(info: Any) -> bool:
+        return bool(info.sweep >= whole.state_.sweep - 1)
+
+    folder = tmp_path / "m"
+
+    class Halted(Exception):
+        pass
+
+    def halt(info: Any) -> None:
+        if stop(info):
+            raise Halted
+
+    with pytest.raises(Halted):
+        rl.RingDetector(**settings).fit(market.reviews, checkpoint=folder, callback=halt)
+    again = rl.RingDetector(**settings).fit(market.reviews, checkpoint=folder, resume=True)
+    assert again.state_.sweep == whole.state_.sweep
+    assert np.array_equal(again.state_.factors, whole.state_.factors)
+
+
+def test_an_unfinished_fit_is_not_updated(market: Marketplace, tmp_path: Path) -> None:
+    class Halted(Exception):
+        pass
+
+    def halt(info: Any) -> None:
+        if info.sweep == 2:
+            raise Halted
+
+    with pytest.raises(Halted):
+        rl.RingDetector(rank=3, epochs=5).fit(market.reviews, checkpoint=tmp_path / "m", callback=halt)
+    with pytest.raises(SettingsError, match="--resume"):
+        rl.load(tmp_path / "m").partial_fit(market.reviews[:50])
+
+
+def test_a_new_target_leaves_the_heads_of_the_others(market: Marketplace) -> None:
+    abuse = market.labels[market.labels["target"] == "abuse"]
+    boost = market.labels[(market.labels["target"] == "boost") & (market.labels["mode"] == "seller")]
+    model = rl.RingDetector(preset="corrected", rank=3, epochs=4).fit(market.reviews, abuse)
+    before = model.scores("reviewer").set_index("entity")["probability"]
+    model.partial_fit(None, boost)
+    after = model.scores("reviewer", "abuse").set_index("entity")["probability"][before.index]
+    assert after.std() > 0
+    assert np.corrcoef(before, after)[0, 1] > 0.9
+
+
+def test_a_label_that_was_held_out_is_trained_on_or_tested_on_but_not_both(market: Marketplace) -> None:
+    model = rl.RingDetector(rank=3, epochs=1, holdout=0.3).fit(market.reviews, market.labels)
+    assert model.heldout_ is not None
+    told = model.heldout_.entries[0]
+    row = {"mode": [told.mode], "entity": [told.entity], "label": [int(told.value > 0)], "target": [told.target]}
+    model.partial_fit(None, pd.DataFrame(row))
+    assert model.heldout_ is not None
+    assert (told.mode, told.entity) not in {(e.mode, e.entity) for e in model.heldout_.entries}
+
+
+def test_a_fitted_detector_can_be_copied(fitted: rl.RingDetector) -> None:
+    pd.testing.assert_frame_equal(copy.deepcopy(fitted).scores("seller"), fitted.scores("seller"))
+
+
+def test_numpy_numbers_are_numbers(market: Marketplace, tmp_path: Path) -> None:
+    model = rl.RingDetector(rank=np.int64(3), epochs=np.int64(1)).fit(market.reviews)
+    model.save(tmp_path / "m")
+    assert rl.load(tmp_path / "m").config_.rank == 3
