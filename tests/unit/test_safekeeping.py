@@ -185,3 +185,16 @@ def test_numpy_numbers_are_numbers(market: Marketplace, tmp_path: Path) -> None:
     model = rl.RingDetector(rank=np.int64(3), epochs=np.int64(1)).fit(market.reviews)
     model.save(tmp_path / "m")
     assert rl.load(tmp_path / "m").config_.rank == 3
+
+
+def test_an_update_holds_the_same_reviews_out(market: Marketplace) -> None:
+    model = rl.RingDetector(preset="corrected", rank=3, epochs=1, heldout_reviews=0.3).fit(market.reviews[:3000])
+
+    def held() -> set[tuple[int, ...]]:
+        chosen = model.tensor_.coordinates[model.problem_.heldout > 0]
+        return set(map(tuple, chosen.tolist()))
+
+    before, share = held(), len(held()) / model.tensor_.n_cells
+    assert share == pytest.approx(0.3, abs=0.03)
+    model.partial_fit(market.reviews[3000:])
+    assert before <= held()

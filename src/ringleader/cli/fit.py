@@ -115,7 +115,10 @@ def command(
         with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=quiet or as_json) as bar:
             detector.fit(tensor, known, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated):
-        note(f"stopped; what was learned so far is in {out}; go on with --resume")
+        saved = store.is_model(out)
+        note(
+            f"stopped; what was learned so far is in {out}; go on with --resume" if saved else "stopped before the fit"
+        )
         raise
     summary = _summary(detector, out, time.perf_counter() - started)
     if as_json:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.blocks import EM, FISHER, NEWTON, STATISTICS, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
 from ringleader.kernels.ops import Ops, get_ops
-from ringleader.kernels.reference import stream_key, uniforms
+from ringleader.kernels.reference import GOLDEN, mixed, stream_key, uniforms
 from ringleader.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor
@@ -143,8 +143,16 @@ def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]
     weight = {"one": np.ones_like(counts), "log": 1 + np.log(counts), "count": counts}[config.count_weight]
     if config.heldout == 0:
         return weight, np.zeros(0)
-    kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), np.arange(tensor.n_cells), 0) >= config.heldout
+    kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout
     return np.where(kept, weight, 0.0), np.where(kept, 0.0, weight)
+
+
+def _numbers(tensor: SparseTensor) -> npt.NDArray[np.uint64]:
+    """A number of each cell from its codes alone, so that after an update the same cells are held out."""
+    number = np.zeros(tensor.n_cells, np.uint64)
+    for k in range(len(tensor.shape)):
+        number = mixed(number + GOLDEN * (tensor.coordinates[:, k].astype(np.uint64) + np.uint64(k + 1)))
+    return number >> np.uint64(8)
 
 
 def _checked(target: Target, tensor: SparseTensor) -> Target:
