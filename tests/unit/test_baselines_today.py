@@ -134,7 +134,7 @@ def test_the_seed_decides_the_forest(market):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"columns": "some"}, "columns is 'some'; choose one of plain, all, none"),
+        ({"columns": "some"}, "columns is 'some'; choose one of simple, plain, all, none"),
         ({"columns": "none"}, "extra has nothing for seller"),
         ({"extra": {"seller": (["a"], np.zeros((3, 1)))}}, "one row for each of"),
         ({"extra": {"shop": (["a"], np.zeros((3, 1)))}}, "no mode 'shop'"),
