@@ -4,7 +4,8 @@
 
 Rank correlation (Spearman) of scores over all entities, and AUC on the test accounts after the refit and
 after the updates (reviewers: within deciles of activity). ``evidence`` is the mean evidence, ``excess`` the
-mean of what exceeds noise, ``+ lockstep`` joins them with the lockstep of the entity by normal scores.
+mean of what exceeds noise, ``+ lockstep`` joins them with the lockstep of the entity by normal scores; the last two
+are what ``score`` sorts by. Labels move no factors, so the scores without labels are those of a fit without.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import ringleader as rl
 from machine import describe, write_section
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
-from ringleader.evidence import SHRINK_REVIEWS, entity_evidence, excess, suspicion
+from ringleader.evidence import SHRINK_REVIEWS, entity_evidence, excess, normal_scores
 
 
 def ways(detector: rl.RingDetector, mode: str) -> dict[str, np.ndarray]:
@@ -31,12 +32,20 @@ def ways(detector: rl.RingDetector, mode: str) -> dict[str, np.ndarray]:
     z = detector.review_evidence().evidence
     plain = entity_evidence(tensor, z, k, shrink=shrink)
     beyond = entity_evidence(tensor, excess(z), k, shrink=shrink)
+
+    def joined(*parts: np.ndarray) -> np.ndarray:
+        return np.mean([normal_scores(part) for part in parts], axis=0)
+
+    table = detector.scores(mode)
+    head = np.empty(len(table))
+    head[tensor.vocabularies[k].lookup(table["entity"].to_numpy())] = table["score"]
     found = {
         "evidence": plain,
         "excess": beyond,
-        "lockstep": suspicion(lockstep),
-        "evidence + lockstep": suspicion([plain, *lockstep]),
-        "excess + lockstep (default)": suspicion([beyond, *lockstep]),
+        "lockstep": joined(*lockstep),
+        "evidence + lockstep": joined(plain, *lockstep),
+        "suspicion (default without labels)": detector.suspicion(mode),
+        "probability (default with labels)": head,
     }
     order = np.argsort(tensor.vocabularies[k].decode(np.arange(tensor.shape[k])))
     return {name: values[order] for name, values in found.items()}
@@ -46,8 +55,9 @@ def compare(market: Marketplace) -> dict[tuple[str, str], tuple[float, float, fl
     """(mode, way) -> correlation, AUC of the refit, AUC after updates."""
     reviews = market.reviews
     cut = int(len(reviews) * 0.9)
-    refit = rl.RingDetector().fit(reviews)
-    online = rl.RingDetector().fit(reviews[:cut])
+    labels = market.labels[market.labels["target"] == "abuse"]
+    refit = rl.RingDetector().fit(reviews, labels)
+    online = rl.RingDetector().fit(reviews[:cut], labels)
     for part in np.array_split(np.arange(cut, len(reviews)), 10):
         online.partial_fit(reviews.iloc[part])
     truth = market.truth[(market.truth["target"] == "abuse") & (market.truth["split"] == "test")]
