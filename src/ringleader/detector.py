@@ -145,14 +145,17 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """
         tensor = _as_tensor(reviews)
         known = _as_labels(labels)
+        seed = _seed(self.random_state)
+        if resume and self.random_state is None and checkpoint is not None and store.is_model(checkpoint):
+            seed = int(store.load(checkpoint).meta["config"]["seed"])  # the one that was drawn then
         self.heldout_: Labels | None = None
         if self.holdout:
             if known is None:
                 raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
-            known, self.heldout_ = known.split(self.holdout, _seed(self.random_state))
+            known, self.heldout_ = known.split(self.holdout, seed)
         self.covariates_ = _as_covariates(covariates)
         self._check_parameters(tensor)
-        config, start = self._start(tensor)
+        config, start = self._start(tensor, seed)
         self.complete_ = False
         self.heads_: tuple[AnyHead, ...] | None = None
         self._prepare(tensor, known, config, start)
@@ -276,9 +279,9 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             if share is not None and (not isinstance(share, (int, float)) or not 0 < share < 1):
                 raise SettingsError(f"prevalence is {share!r}; choose a share between 0 and 1")
 
-    def _start(self, tensor: SparseTensor) -> tuple[ModelConfig, Floats | None]:
+    def _start(self, tensor: SparseTensor, seed: int) -> tuple[ModelConfig, Floats | None]:
         """The settings, and the rows that lockstep gives to start from, where the settings ask for them."""
-        config = self.model_config(tensor)
+        config = self.model_config(tensor).replace(seed=seed)
         if config.start != "lockstep":
             return config, None
         lockstep = find_lockstep(tensor, actor=config.contrast, threads=self.threads)

@@ -29,6 +29,8 @@ REQUIRED = ("mode", "entity", "label")
 POSITIVE = {"1", "1.0", "+1", "true", "t", "yes"}
 NEGATIVE = {"0", "0.0", "-1", "-1.0", "false", "f", "no"}
 SHOWN = 5
+LARGEST = 1e100
+"""Real labels are squared and summed."""
 
 
 class Target(NamedTuple):
@@ -201,6 +203,8 @@ def _value(text: str, kind: TargetKind, where: str, styles: dict[str, str]) -> f
             value = np.nan
         if not np.isfinite(value):
             raise LabelError(f"label {text[:40]!r} at {where} is no finite number")
+        if abs(value) > LARGEST:
+            raise LabelError(f"label {text[:40]!r} at {where} is too large to compute with; give it in another unit")
         return value
     word = text.lower()
     if word in POSITIVE:

@@ -14,7 +14,7 @@ import pytest
 import ringleader as rl
 from ringleader import store
 from ringleader.datasets import Marketplace, marketplace
-from ringleader.errors import ModelFileError, SettingsError
+from ringleader.errors import LabelError, ModelFileError, SettingsError
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +198,17 @@ def test_an_update_holds_the_same_reviews_out(market: Marketplace) -> None:
     assert share == pytest.approx(0.3, abs=0.03)
     model.partial_fit(market.reviews[3000:])
     assert before <= held()
+
+
+def test_a_fit_with_a_drawn_seed_can_be_resumed(market: Marketplace, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    first = rl.RingDetector(rank=3, epochs=1, random_state=None).fit(market.reviews, checkpoint=folder)
+    again = rl.RingDetector(rank=3, epochs=1, random_state=None).fit(market.reviews, checkpoint=folder, resume=True)
+    assert again.config_.seed == first.config_.seed
+    assert again.resumed_from_ == 1
+
+
+def test_numbers_too_large_to_square_are_refused_as_labels() -> None:
+    table = pd.DataFrame({"mode": ["seller"], "entity": ["a"], "label": [1e300]})
+    with pytest.raises(LabelError, match="another unit"):
+        rl.read_labels(table, target_kind="real")
