@@ -197,3 +197,17 @@ def test_evidence_leaves_a_review_out_as_a_refit_does(counted: str) -> None:
         exact.append(rows[i] @ minimize(lost, state.rows(0)[cells[i, 0]], bounds=[(0, None)] * 4).x)
     naive = np.abs(made.log_odds[some] - exact).mean()
     assert np.abs(made.left_out[some] - exact).mean() < 0.15 * naive
+
+
+def test_negatives_are_drawn_as_often_as_cells_weigh() -> None:
+    """Else the log-odds of independent reviews would measure how much their cells weigh."""
+    rng = np.random.default_rng(3)
+    codes = np.unique(rng.integers(0, 40, (900, 3)), axis=0)
+    counts = np.where(codes[:, 0] < 20, 1, 5)
+    tensor = SparseTensor.from_arrays(codes, counts=counts)
+    config = ModelConfig.preset("default", rank=2, negatives=60, count_weight="count", start="half-normal", contrast=0)
+    problem = build_problem(tensor, (), config)
+    draw_sweep(problem, 0)
+    drawn = np.bincount(problem.tuples[:, 3:].ravel(), minlength=40) / (60 * tensor.n_cells)
+    weight = np.bincount(tensor.coordinates[:, 0], weights=tensor.counts, minlength=40) / tensor.counts.sum()
+    np.testing.assert_allclose(drawn, weight, atol=0.003)
