@@ -155,10 +155,11 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             known, self.heldout_ = known.split(self.holdout, seed)
         self.covariates_ = _as_covariates(covariates)
         self._check_parameters(tensor)
-        config, start = self._start(tensor, seed)
+        config, start, lockstep = self._start(tensor, seed)
         self.complete_ = False
         self.heads_: tuple[AnyHead, ...] | None = None
         self._prepare(tensor, known, config, start)
+        self._lockstep: Lockstep | None = lockstep  # found for the start, and wanted again by the heads
         self.resumed_from_: int | None = None
         state = self._resumed(checkpoint, config) if resume and checkpoint is not None else None
         if state is None:
@@ -279,16 +280,16 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             if share is not None and (not isinstance(share, (int, float)) or not 0 < share < 1):
                 raise SettingsError(f"prevalence is {share!r}; choose a share between 0 and 1")
 
-    def _start(self, tensor: SparseTensor, seed: int) -> tuple[ModelConfig, Floats | None]:
-        """The settings, and the rows that lockstep gives to start from, where the settings ask for them."""
+    def _start(self, tensor: SparseTensor, seed: int) -> tuple[ModelConfig, Floats | None, Lockstep | None]:
+        """The settings and, where they ask for them, the rows that lockstep gives to start from, and that lockstep."""
         config = self.model_config(tensor).replace(seed=seed)
         if config.start != "lockstep":
-            return config, None
+            return config, None, None
         lockstep = find_lockstep(tensor, actor=config.contrast, threads=self.threads)
         rows = start_rows(lockstep, config.rank, config.seed)
         if self.epochs is None:
             config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)
-        return config, rows
+        return config, rows, lockstep
 
     def _prepare(
         self, tensor: SparseTensor, known: Labels | None, config: ModelConfig, start: Floats | None = None
@@ -308,7 +309,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.complete_ = False
         self.stored_: store.Stored | None = None
         self._evidence: ReviewEvidence | None = None
-        self._lockstep: Lockstep | None = None
+        self._lockstep = None
         self._market: Market | None = None
         self._cores: Cores | None = None
         self._inputs: dict[int, Inputs] = {}
@@ -319,10 +320,11 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if self.preset != "default":
             return ()
         heads = []
-        for target in self.problem_.targets:
-            mode = self.tensor_.modes[target.mode]
+        modes = [self.tensor_.modes[target.mode] for target in self.problem_.targets]
+        suspicion = {mode: self.suspicion(mode) for mode in dict.fromkeys(modes)}
+        for target, mode in zip(self.problem_.targets, modes, strict=True):
             share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
-            heads.append(fit_target(target, self.inputs(mode, target.name), self.suspicion(mode), share))
+            heads.append(fit_target(target, self.inputs(mode, target.name), suspicion[mode], share))
         return tuple(heads)
 
     def inputs(self, mode: str, target: str | None = None) -> Inputs:

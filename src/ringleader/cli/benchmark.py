@@ -11,6 +11,7 @@ import pandas as pd
 import typer
 
 from ringleader.cli.options import Json
+from ringleader.cli.score import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import SettingsError, StorageError
 
@@ -65,7 +66,7 @@ def _detection(reviews: int, seeds: int, quiet: bool) -> list[dict[str, Any]]:
     from ringleader.evaluation.detection import detection_rows, table
 
     drawn = range(FIRST_SEED, FIRST_SEED + seeds)
-    return _records(table(list(detection_rows(seeds=drawn, reviews=reviews, say=lambda t: note(t, quiet=quiet)))))
+    return plain_rows(table(list(detection_rows(seeds=drawn, reviews=reviews, say=lambda t: note(t, quiet=quiet)))))
 
 
 def _real(data: str | None, repeats: int, quiet: bool) -> list[dict[str, Any]]:
@@ -77,12 +78,7 @@ def _real(data: str | None, repeats: int, quiet: bool) -> list[dict[str, Any]]:
     for row in compare_on_real_data(data, repeats=repeats):
         note(f"{row.data} {row.protocol} {row.method}: AUC {row.auc:.3f}", quiet=quiet)
         rows.append(row._asdict())
-    return _records(pd.DataFrame(rows))
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+    return plain_rows(pd.DataFrame(rows))
 
 
 def _cell(value: object) -> str:

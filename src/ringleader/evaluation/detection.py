@@ -26,9 +26,6 @@ Floats = npt.NDArray[np.float64]
 DIFFICULTIES = ("easy", "medium", "hard")
 MODES = ("seller", "reviewer")
 UNSUPERVISED = ("burst", "degree", "mzoom", "bptf", "bnbcp-svi")
-LABEL_COUNTS = (10, 30, 100, 300)
-ROUNDS = 2
-"""Draws of few labels on each market."""
 
 
 class Finding(NamedTuple):
@@ -103,32 +100,6 @@ def market_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Fin
             yield row(mode, name, fitted.scores(mode), took)
 
 
-def few_label_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Finding]:
-    """The detector with 10, 30, 100 and 300 of the labels, one bad to three good, and without any."""
-    tensor = read_reviews(market.reviews)
-    truth = {mode: _truth(market, tensor, mode) for mode in MODES}
-    for mode in MODES:
-        split = market_split(tensor, market.truth, mode)
-        for draw in range(ROUNDS):
-            rng = np.random.default_rng([seed, draw])
-            bad, good = (rng.permutation(np.flatnonzero(split.known == side)) for side in (1.0, 0.0))
-            for count in LABEL_COUNTS:
-                chosen = np.concatenate([bad[: max(count // 4, 2)], good[: count - max(count // 4, 2)]])
-                if len(chosen) < count:
-                    continue
-                names = tensor.vocabulary(mode).decode(chosen)
-                labels = pd.DataFrame({"mode": mode, "entity": names, "label": split.known[chosen].astype(int)})
-                began = time.perf_counter()
-                detector = RingDetector(random_state=seed).fit(tensor, labels)
-                took = time.perf_counter() - began
-                for method, scores in (
-                    ("ringleader", _head(detector, mode).predict().log_odds),
-                    ("ringleader, no labels", detector.suspicion(mode)),
-                ):
-                    where = (difficulty, seed, mode, method, count)
-                    yield Finding(*where, *_figures(split, truth[mode], scores, None), took)
-
-
 def _at_prevalence(probability: Floats, truth: Truth) -> Floats:
     """Probabilities moved to the market's TRUE prevalence, which others are given and the detector is not."""
     held = np.clip(probability, 1e-6, 1 - 1e-6)
@@ -187,12 +158,7 @@ def _figures(
 def table(rows: Sequence[Finding]) -> pd.DataFrame:
     """Mean and spread over seeds, one line for each difficulty, mode and method."""
     frame = pd.DataFrame(rows)
-    keys = (
-        ["difficulty", "mode", "labels", "method"]
-        if frame["method"].nunique() <= 2
-        else ["difficulty", "mode", "method"]
-    )
-    grouped = frame.groupby(keys, sort=False)
+    grouped = frame.groupby(["difficulty", "mode", "method"], sort=False)
     figures = ["auc", "matched_auc", "unseen_auc", "log_loss", "calibration", "seconds"]
     made = grouped[figures].mean()
     made.insert(1, "auc_sd", grouped["auc"].std())
