@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
 from ringleader.cli.options import Json
 from ringleader.cli.score import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
-from ringleader.errors import SettingsError, StorageError
+from ringleader.errors import SettingsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ringleader.evaluation.results import Results
 
 FIRST_SEED = 1000
 """Seeds of the markets; none of them was used to choose a default."""
 
 
 def command(
-    what: Annotated[str, typer.Argument(metavar="speed|detection|real", help="What to measure.")],
+    what: Annotated[str, typer.Argument(metavar="paper|detection|real|speed", help="What to measure.")],
     data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Folder of the real data.")] = None,
-    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Write the figures there too.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="DIR", help="Keep rows, tables and figures there as they come.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="For paper: small markets, no tuning; minutes.")] = False,
     reviews: Annotated[
-        int | None, typer.Option("--reviews", min=1000, help="Size: 1,000,000 for speed, 150,000 for detection.")
+        int | None, typer.Option("--reviews", min=1000, help="Size of a market: 150,000; 1,000,000 for speed.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Markets, or draws of the folds; 5 or 10.")
@@ -32,56 +37,101 @@ def command(
     large: Annotated[int, typer.Option("--large", help="For speed: also this size.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure how fast it is, and how good, beside other methods in the same run.
+    """Measure how good it is, and how fast, beside other methods in the same run.
 
-    Example: ringleader benchmark detection --seeds 5
+    paper: the published experiments, tables and figures. detection: generated markets beside what people use.
+    real: three public data sets. speed: entries per second.
+
+    Example: ringleader benchmark paper --quick --out results
     """
-    runs: dict[str, Callable[[], list[dict[str, Any]]]] = {
-        "speed": lambda: _speed(reviews or 1_000_000, large, as_json),
-        "detection": lambda: _detection(reviews or 150_000, seeds or 5, as_json),
-        "real": lambda: _real(data, seeds or 10, as_json),
+    from ringleader.evaluation.results import Results
+
+    def say(text: str) -> None:
+        note(text, quiet=as_json)
+
+    results = Results(out)
+    runs: dict[str, Callable[[], pd.DataFrame]] = {
+        "paper": lambda: _paper(results, quick, reviews, seeds, say),
+        "detection": lambda: _detection(results, reviews or 150_000, seeds or 5, say),
+        "real": lambda: _real(results, data, seeds or 10, say),
+        "speed": lambda: _speed(results, reviews or 1_000_000, large, say),
     }
     if what not in runs:
         raise SettingsError(f"there is no benchmark {what!r}; choose among {', '.join(runs)}")
-    rows = runs[what]()
-    if out:
-        try:
-            Path(out).mkdir(parents=True, exist_ok=True)
-            (Path(out) / f"{what}.json").write_text(json.dumps(rows, indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write to {out}: {error.strerror or error}") from error
+    if quick and what != "paper":
+        raise SettingsError(f"--quick is for paper; make {what} smaller with --reviews and --seeds")
+    rows = plain_rows(runs[what]())
     if as_json:
         print_json({"benchmark": what, "rows": rows})
         return
     print_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+    if out:
+        note(f"tables.md, rows.json and a .csv for each table are in {out}")
 
 
-def _speed(reviews: int, large: int, quiet: bool) -> list[dict[str, Any]]:
-    from ringleader.evaluation.speed import speed_report
+def _paper(
+    results: Results, quick: bool, reviews: int | None, seeds: int | None, say: Callable[[str], None]
+) -> pd.DataFrame:
+    from ringleader.evaluation import protocol
+    from ringleader.evaluation.machine import describe
+    from ringleader.evaluation.paper import QUICK, Plan, run
+    from ringleader.evaluation.paper_figures import paper_figures
+    from ringleader.evaluation.paper_text import paper_markdown
 
-    return speed_report(reviews, large=large, say=lambda text: note(text, quiet=quiet))
+    plan = QUICK if quick else Plan()
+    plan = plan._replace(reviews=reviews or plan.reviews, seeds=seeds or plan.seeds)
+    about = describe()
+
+    def publish() -> None:
+        results.publish(about, paper_markdown, paper_figures)
+
+    run(plan, results.keep, say, after_part=publish)
+    means = protocol.summary(protocol.Row(*(r[f] for f in protocol.Row._fields)) for r in results.rows["methods"])
+    return means[["mode", "method", "seeds", "precision", "recall", "auc", "auc_sd", "matched_auc", "seconds"]]
 
 
-def _detection(reviews: int, seeds: int, quiet: bool) -> list[dict[str, Any]]:
+def _detection(results: Results, reviews: int, seeds: int, say: Callable[[str], None]) -> pd.DataFrame:
     from ringleader.evaluation.detection import detection_rows, table
 
     drawn = range(FIRST_SEED, FIRST_SEED + seeds)
-    return plain_rows(table(list(detection_rows(seeds=drawn, reviews=reviews, say=lambda t: note(t, quiet=quiet)))))
+    found = []
+    for row in detection_rows(seeds=drawn, reviews=reviews, say=say):
+        found.append(row)
+        results.keep("markets", row._asdict())
+    return _published(results, "detection", table(found))
 
 
-def _real(data: str | None, repeats: int, quiet: bool) -> list[dict[str, Any]]:
+def _real(results: Results, data: str | None, repeats: int, say: Callable[[str], None]) -> pd.DataFrame:
     from ringleader.evaluation.real import compare_on_real_data
 
     if data is None:
         raise SettingsError("give the folder of the real data with --data DIR")
-    rows = []
     for row in compare_on_real_data(data, repeats=repeats):
-        note(f"{row.data} {row.protocol} {row.method}: AUC {row.auc:.3f}", quiet=quiet)
-        rows.append(row._asdict())
-    return plain_rows(pd.DataFrame(rows))
+        say(f"{row.data} {row.protocol} {row.method}: AUC {row.auc:.3f}")
+        results.keep("real", row._asdict())
+    return _published(results, "real", results.frames()["real"])
 
 
-def _cell(value: object) -> str:
+def _speed(results: Results, reviews: int, large: int, say: Callable[[str], None]) -> pd.DataFrame:
+    import pandas as pd
+
+    from ringleader.evaluation.speed import speed_report
+
+    return _published(results, "speed", pd.DataFrame(speed_report(reviews, large=large, say=say)))
+
+
+def _published(results: Results, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Keeps the summary as a table of its own, where the rows as they came are not it."""
+    from ringleader.evaluation.machine import describe
+
+    if name not in results.rows:
+        for row in plain_rows(frame):
+            results.keep(name, row)
+    results.publish(describe())
+    return frame
+
+
+def _cell(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:,.3f}" if isinstance(value, float) else str(value)

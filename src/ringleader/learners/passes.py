@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,13 +72,20 @@ def complete_pass(problem: Problem, state: State, move: Move, touched: Touched |
 
 def batch_pass(problem: Problem, state: State, move: Move) -> State:
     """As many entries as there are cells, in batches drawn with replacement; each batch moves what it touches."""
+    for moved in batch_steps(problem, state, move):
+        state = moved
+    balance(problem, state)
+    return state.replace(sweep=state.sweep + 1)
+
+
+def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
+    """The state after each batch: ``batch_pass`` for those who want to watch. Its arrays change in place."""
     config = problem.config
     draw_sweep(problem, state.sweep)
     view = view_of(problem, state)
-    steps = state.steps
     cells_in_all = problem.tensor.n_cells
     for batch in range(max(1, round(cells_in_all / config.batch_size))):
-        gamma = step_size(config, steps)
+        gamma = step_size(config, state.steps)
         # Carried statistics move by gamma themselves; the maximisation after them is whole.
         step = move.step if move.action == STATISTICS else move.step * gamma
         scaled = move._replace(step=step, decay=gamma)
@@ -88,9 +95,8 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
         for mode in problem.sweep_order():
             _move_mode(problem, state, view, _batch_blocks(problem, view, mode, cells, scaled), scaled)
             _move_heads(problem, state, mode, scaled)
-        steps += 1
-    balance(problem, state)
-    return state.replace(sweep=state.sweep + 1, steps=steps)
+        state = state.replace(steps=state.steps + 1)
+        yield state
 
 
 def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move: Move) -> None:

@@ -1,0 +1,169 @@
+"""The rows of the paper's tables and what stands below them: every method, and the settings it may be tuned over.
+
+Every method gets the same number of candidates, its own defaults first. They are compared on markets of their own,
+which appear in no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.baselines.face import Baseline
+from ringleader.baselines.registry import baseline
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation import metrics
+from ringleader.evaluation.protocol import Split, market_split
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+MODES = ("seller", "reviewer")
+BUDGET = 4
+"""Candidates of each method."""
+LEARNERS = {"natural-gradient": "ss-natural-gradient", "sgd": "ss-sgd", "online-em": "ss-online-em"}
+
+Settings = Mapping[str, Any]
+Floats = npt.NDArray[np.float64]
+
+
+class Method(NamedTuple):
+    """One row of a table."""
+
+    name: str  # in our tables
+    registry: str
+    group: str  # "paper", "beside" it, or "today"
+    labelled: bool
+    fixed: Settings  # what the row stands for
+    candidates: tuple[Settings, ...]  # ``BUDGET`` of them, the defaults first
+    printed: str | None = None  # name of its row in ``protocol.PRINTED``
+
+
+class Market(NamedTuple):
+    """A generated market, ready to be fitted."""
+
+    seed: int
+    market: Marketplace
+    tensor: SparseTensor
+    splits: dict[str, Split]
+    scores: dict[tuple[str, str], Floats]  # by method and mode, once the tables have them
+
+
+def read_market(reviews: int, difficulty: str, seed: int) -> Market:
+    """A market and its published splits."""
+    made = marketplace(reviews, difficulty=difficulty, seed=seed)
+    tensor = read_reviews(made.reviews)
+    return Market(seed, made, tensor, {mode: market_split(tensor, made.truth, mode) for mode in MODES}, {})
+
+
+_PAPER: tuple[Settings, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
+_COMPLETE: tuple[Settings, ...] = ({}, {"epochs": 8}, {"epochs": 40}, {"rank": 10})
+_STOCHASTIC: tuple[Settings, ...] = (
+    {},
+    {"epochs": 8},
+    {"epochs": 40},
+    {"settings": {"gradient_scale": 2.0}},
+)
+
+
+def _logistic(preset: str) -> list[Method]:
+    """Logistic CP without labels, and with them by each learner, in one preset."""
+    mark, fixed = f" [{preset}]", {"preset": preset}
+    found = []
+    for learner, registry in LEARNERS.items():
+        corrected = _STOCHASTIC if learner == "sgd" else _COMPLETE
+        choices = _PAPER if preset == "paper" else corrected
+        found.append(Method(registry + mark, registry, "paper", True, fixed, choices, registry))
+    choices = _PAPER if preset == "paper" else _COMPLETE
+    return [Method("logistic-cp" + mark, "logistic-cp", "paper", False, fixed, choices, "logistic-cp"), *found[::-1]]
+
+
+def _plain(
+    name: str, group: str, labelled: bool, candidates: Sequence[Settings], *, row: str = "", **fixed: Any
+) -> Method:
+    printed = name if group == "paper" else None
+    return Method(row or name, name, group, labelled, fixed, ({}, *candidates), printed)
+
+
+METHODS: tuple[Method, ...] = (
+    _plain("mzoom", "paper", False, [{"density": "ari"}, {"density": "geo"}, {"n_blocks": 10}]),
+    _plain("bptf", "paper", False, [{"rank": 5}, {"rank": 24}, {"alpha": 1.0}]),
+    _plain("bnbcp-svi", "paper", False, [{"rank": 5}, {"rank": 24}, {"concentration": 1.0}]),
+    *_logistic("paper"),
+    *_logistic("corrected"),
+    _plain(
+        "bnbcp-svi",
+        "beside",
+        True,
+        [{"rank": 24}, {"label_weight": 10.0}, {"rank": 24, "label_weight": 10.0}],
+        row="bnbcp-svi, with labels",
+    ),
+    _plain("crossspot", "beside", False, [{"n_seeds": 80}, {"n_blocks": 10}, {"seeding": "random"}]),
+    _plain("multiaspect", "beside", False, [{"rank": 5}, {"rank": 24}, {"bins_per_decade": 10}]),
+    _plain("degree", "today", False, [{}, {}, {}]),
+    _plain("burst", "today", False, [{"window": 1}, {"window": 6}, {"window": 10}]),
+    _plain("propagation", "today", True, [{"alpha": 0.5}, {"alpha": 0.95}, {"normalisation": "mean"}]),
+    _plain("forest", "today", True, [{"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"max_features": 0.5}]),
+    _plain("boosting", "today", True, [{"learning_rate": 0.03}, {"max_leaf_nodes": 4}, {"l2_regularization": 10.0}]),
+    _plain("ringleader", "today", False, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}], row="ringleader, no labels"),
+    _plain("ringleader", "today", True, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}]),
+)
+
+
+def make(method: Method, settings: Settings, seed: int) -> Baseline:
+    """The unfitted method; settings that it takes in a mapping of their own are joined."""
+    return baseline(method.registry, **{**method.fixed, **settings, "random_state": seed})
+
+
+def fitted(method: Method, settings: Settings, market: Market, mode: str | None, seed: int) -> Baseline:
+    """The method on a market, with the known labels of one mode where it takes labels."""
+    labels = market.splits[mode].labels if method.labelled and mode is not None else None
+    return make(method, settings, seed).fit(market.tensor, labels)
+
+
+class Choice(NamedTuple):
+    """What was chosen for a method on a mode, and what every candidate reached."""
+
+    settings: Settings
+    aucs: tuple[float, ...]
+
+
+def choose(
+    methods: Sequence[Method],
+    markets: Sequence[Market],
+    *,
+    budget: int = BUDGET,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[tuple[str, str], Choice]:
+    """(name, mode) -> the best of the first ``budget`` candidates by mean AUC on the tested of the given markets.
+
+    The first of equals wins. With a budget of 1 nothing is fitted: everyone keeps the defaults.
+    """
+    found: dict[tuple[str, str], Choice] = {}
+    for method in methods:
+        tried = method.candidates[:budget]
+        if budget == 1 or not any(method.candidates):
+            found.update({(method.name, mode): Choice(method.candidates[0], ()) for mode in MODES})
+            continue
+        aucs = {mode: [0.0] * len(tried) for mode in MODES}
+        for i, settings in enumerate(tried):
+            for market in markets:
+                for mode, value in _aucs(method, settings, market).items():
+                    aucs[mode][i] += value / len(markets)
+        for mode in MODES:
+            best = int(np.argmax(aucs[mode]))
+            found[method.name, mode] = Choice(tried[best], tuple(aucs[mode]))
+            say(f"tuning {method.name} on {mode}s: {max(aucs[mode]):.3f} with {dict(tried[best]) or 'its defaults'}")
+    return found
+
+
+def _aucs(method: Method, settings: Settings, market: Market) -> dict[str, float]:
+    """AUC on the tested of each mode; one fit serves both where no labels are shown."""
+    shared = None if method.labelled else fitted(method, settings, market, None, market.seed)
+    found = {}
+    for mode, split in market.splits.items():
+        model = shared or fitted(method, settings, market, mode, market.seed)
+        found[mode] = metrics.auc(split.truth, model.scores(mode)[split.test])
+    return found

@@ -1,0 +1,120 @@
+"""Where the rows of a benchmark are kept: a folder that is complete after every row, whenever the run is stopped.
+
+``TABLE.csv`` grows by a line as each row arrives; ``rows.json``, ``tables.md`` and the figures are made anew from all
+rows so far by ``publish``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ringleader.errors import StorageError
+
+RowDict = dict[str, Any]
+Markdown = Callable[[Mapping[str, pd.DataFrame]], str]
+Figures = Callable[[Mapping[str, pd.DataFrame]], Mapping[str, str]]
+"""Frames of all tables -> SVG text by file name."""
+
+
+class Results:
+    """Rows by table, in memory and, where there is a folder, on disk."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = Path(folder) if folder is not None else None
+        self.rows: dict[str, list[RowDict]] = {}
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _cannot(self.folder, error) from error
+
+    def keep(self, table: str, row: RowDict) -> None:
+        """Takes a row. The first row of a table decides its columns, and replaces what an earlier run left."""
+        first = table not in self.rows
+        self.rows.setdefault(table, []).append(row)
+        if self.folder is None:
+            return
+        columns = list(self.rows[table][0])
+        try:
+            with open(self.folder / f"{table}.csv", "w" if first else "a", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                if first:
+                    writer.writerow(columns)
+                writer.writerow([_text(row.get(column)) for column in columns])
+        except OSError as error:
+            raise _cannot(self.folder, error) from error
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Every table so far."""
+        return {name: pd.DataFrame(rows) for name, rows in self.rows.items()}
+
+    def publish(self, about: str, markdown: Markdown | None = None, figures: Figures | None = None) -> None:
+        """Writes what is made from all rows so far; nothing where there is no folder.
+
+        about : where they were measured. markdown : all tables as they stand where None.
+        """
+        if self.folder is None:
+            return
+        frames = self.frames()
+        text = (markdown or plain_markdown)(frames)
+        try:
+            self._write("rows.json", json.dumps({"about": about, "tables": _plain(self.rows)}, indent=1) + "\n")
+            self._write("tables.md", f"Machine: {about}.\n\n{text}")
+            for name, svg in figures(frames).items() if figures is not None else ():
+                self._write(name, svg)
+        except OSError as error:
+            raise _cannot(self.folder, error) from error
+
+    def _write(self, name: str, text: str) -> None:
+        """Whole or not at all: a stop in the middle leaves what was there."""
+        assert self.folder is not None  # publish looked
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(text)
+        part.replace(path)
+
+
+def plain_markdown(frames: Mapping[str, pd.DataFrame]) -> str:
+    """Every table as it stands."""
+    parts = []
+    for name, frame in frames.items():
+        rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+        parts.append(f"### {name}\n\n{markdown_table(list(frame.columns), rows)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:  # NaN
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (dict, list)) else value
+
+
+def _plain(value: Any) -> Any:
+    """JSON without NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def _cannot(folder: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with --out")
