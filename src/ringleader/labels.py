@@ -80,6 +80,7 @@ class Labels:
 
     @property
     def modes(self) -> tuple[str, ...]:
+        """Modes that have labels, in the order of their names."""
         return tuple(sorted({label.mode for label in self.entries}))
 
     @property

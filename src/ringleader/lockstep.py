@@ -154,14 +154,17 @@ class Lockstep:
 
     @property
     def graph(self) -> sparse.csr_array:
+        """Who acts with whom: LLR of pairs of actors, sparse and symmetric."""
         return self.both.graph
 
     @property
     def review_scores(self) -> Floats:
+        """One number per distinct review: how far the others of its group act in step with its author."""
         return self.both.scores
 
     @property
     def n_pairs(self) -> int:
+        """How many pairs act in lockstep."""
         return int(self.graph.nnz) // 2
 
     def entity_scores(self, tensor: SparseTensor, mode: int | str) -> dict[str, Floats]:

@@ -97,6 +97,7 @@ class ModelConfig:
         return cls(**{**PRESETS[name], **own, **overrides})
 
     def replace(self, **overrides: Any) -> ModelConfig:
+        """These settings with some of them replaced, checked anew."""
         return dataclasses.replace(self, **overrides)
 
     def to_dict(self) -> dict[str, Any]:

@@ -106,6 +106,7 @@ class SparseTensor:
 
     @property
     def modes(self) -> tuple[str, ...]:
+        """Names of the modes, in order."""
         return tuple(v.mode for v in self.vocabularies)
 
     @property
@@ -115,6 +116,7 @@ class SparseTensor:
 
     @property
     def n_cells(self) -> int:
+        """How many distinct cells there are."""
         return int(self.coordinates.shape[0])
 
     def __len__(self) -> int:
@@ -131,6 +133,7 @@ class SparseTensor:
         return self.modes.index(mode)
 
     def vocabulary(self, mode: str | int) -> Vocabulary:
+        """Entities and codes of a mode."""
         return self.vocabularies[self.mode_index(mode)]
 
     def degrees(self, mode: str | int) -> npt.NDArray[np.int64]:

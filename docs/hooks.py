@@ -1,0 +1,41 @@
+"""A hook of mkdocs: writes the reference of the commands from the commands themselves, while the site is built."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+WIDTH = 110
+
+
+def command_reference() -> str:
+    """The help of every command, as a Markdown page."""
+    import typer
+    from typer.main import get_command
+
+    from ringleader.cli.app import COMMANDS, app
+
+    group: Any = get_command(app)
+    parts = [
+        "# Commands\n\nWritten from the commands themselves. Exit status: 0 done, 2 bad usage or bad input, 1 a bug. "
+        "`--json` prints one JSON document on standard output and nothing else there.\n"
+    ]
+    before = sys.argv
+    try:
+        for name, (_, summary) in COMMANDS.items():
+            sys.argv = ["ringleader", name, "--help"]  # the group asks there whether only a list is wanted
+            context = typer.Context(group, info_name="ringleader")
+            command = group.get_command(context, name)
+            own = typer.Context(command, info_name=name, parent=context, terminal_width=WIDTH, max_content_width=WIDTH)
+            parts.append(f"## {name}\n\n{summary}\n\n```text\n{command.get_help(own).strip()}\n```\n")
+    finally:
+        sys.argv = before
+    return "\n".join(parts)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds reference/cli.md, which is no file."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, "reference/cli.md", content=command_reference()))
+    return files

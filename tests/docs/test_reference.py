@@ -1,0 +1,55 @@
+"""The map names every module, and the reference of the commands names every command and option."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from ringleader.cli.app import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "ringleader"
+
+
+def modules() -> list[str]:
+    """Top-level modules and packages, as the map writes them."""
+    files = [path.stem for path in SOURCE.glob("*.py")]
+    return sorted(files + [f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")])
+
+
+@pytest.mark.parametrize("module", modules())
+def test_the_map_names_the_module(module: str) -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    assert f"| `{module}` |" in text, f"docs/map.md has no row for {module}; add one sentence"
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    place = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert place is not None and place.loader is not None
+    hooks = importlib.util.module_from_spec(place)
+    place.loader.exec_module(hooks)
+    text: str = hooks.command_reference()
+    return text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_reference_has_the_command_with_its_example(reference: str, name: str) -> None:
+    section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", reference, flags=re.DOTALL | re.MULTILINE)
+    assert section is not None
+    assert f"ringleader {name}" in section[1] and "--help" in section[1] and "Example:" in section[1]
+
+
+def test_the_reference_has_options_of_their_own(reference: str) -> None:
+    for option in ("--holdout", "--difficulty", "--column", "--prevalence", "--truth"):
+        assert option in reference
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 15
+    assert [page for page in pages if f" {page}\n" not in navigation] == []
