@@ -274,8 +274,16 @@ def _describe(
         if len(kept := np.flatnonzero(np.isin(m.codes, tensor.coordinates[cells, tensor.mode_index(name)])))
     }
     log10_p = min(-net / math.log(10.0), 0.0)
-    pairs = max(len(wide.actors) * len(wide.places), 1)
-    expected = float(board.activity(wide.actors) @ board.shares(wide.places, board.size[wide.places]))
+    # Of the reviews that are reported, so that anyone can count them again: their people, their places and, of what
+    # is expected there, the part of the items that are named.
+    actors, places = wide.actors[people], np.unique(board.place[rows])
+    pairs = max(len(actors) * len(places), 1)
+    near = taken(board.of_place, places)
+    for name, named in members.items():
+        if name != tensor.modes[actor]:
+            near = near[np.isin(tensor.coordinates[board.cells[near], tensor.mode_index(name)], named.codes)]
+    size = np.bincount(board.place[near], minlength=len(board.size))[places].astype(np.float64)
+    expected = float(board.activity(actors) @ board.shares(places, size))
     rated = _span(tensor, "number", cells, (actor, board.mode))
     return Core(
         number=number,
@@ -284,7 +292,7 @@ def _describe(
         ratings=rated,
         side="both" if rated is None else SIDES[board.side],
         cells=cells,
-        density=len(board.inside(wide.actors, wide.places)) / pairs,
+        density=len(rows) / pairs,
         expected=expected / pairs,
         log10_p=log10_p,
         score=-log10_p,

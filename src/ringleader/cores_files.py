@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from ringleader.cores import Core
 
+BLOCK = re.compile(r"block_(\d+)\.(?:attributes|tuples)")
+
 
 def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
     """One row per core. The counts are named after the modes: sellers, products, reviewers."""
@@ -25,16 +28,20 @@ def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
 
     counted = [v.mode for v in reversed(tensor.vocabularies) if v.kind == "id"]
     counted += sorted({name for core in cores for name in core.members} - set(counted))
+    own = ("core", "side", "reviews", "first", "last", "rating", "density", "expected", "log10_p", "strength")
+    headed: dict[str, str] = {}
+    for name in counted:
+        headed[name] = free_name(_plural(name), (*own, *headed.values()))
     rows = []
     for core in cores:
         row: dict[str, Any] = {"core": core.number, "side": core.side}
-        row |= {_plural(name): len(core.members[name].codes) if name in core.members else 0 for name in counted}
+        row |= {headed[name]: len(core.members[name].codes) if name in core.members else 0 for name in counted}
         row |= {"reviews": int(tensor.counts[core.cells].sum())}
         row |= {"first": _text(tensor, "time", core.window, 0), "last": _text(tensor, "time", core.window, 1)}
         low, high = (_text(tensor, "number", core.ratings, end) for end in (0, 1))
         row |= {"rating": low if low == high else f"{low}-{high}"}
         rows.append(row | {"density": core.density, "expected": core.expected, "log10_p": core.log10_p})
-    columns = ["core", "side", *map(_plural, counted), "reviews", "first", "last", "rating"]
+    columns = ["core", "side", *headed.values(), "reviews", "first", "last", "rating"]
     return pd.DataFrame(rows, columns=[*columns, "density", "expected", "log10_p"])
 
 
@@ -61,9 +68,9 @@ def reviews_frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
 
     cells = np.concatenate([*(core.cells for core in cores), np.zeros(0, np.int64)]).astype(np.int64)
     numbers = np.repeat([core.number for core in cores], [len(core.cells) for core in cores]).astype(np.int64)
-    columns: dict[str, Any] = {_free("core", tensor): numbers}
+    columns: dict[str, Any] = {free_name("core", tensor.modes): numbers}
     columns |= {v.mode: v.decode(tensor.coordinates[cells, k]) for k, v in enumerate(tensor.vocabularies)}
-    return pd.DataFrame(columns | {_free("count", tensor): tensor.counts[cells]})
+    return pd.DataFrame(columns | {free_name("count", tensor.modes): tensor.counts[cells]})
 
 
 def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.PathLike[str]) -> Path:
@@ -71,10 +78,16 @@ def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.P
 
     ``attributes`` has a line ``mode,value`` for every value a block takes, modes counted from 0; ``tuples`` a line for
     every review, its values in the order of the modes and its count last. Values with commas are quoted, as in CSV.
+    Blocks of an earlier run that are not written anew go.
     """
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+        numbers = {str(core.number) for core in cores}
+        for old in target.iterdir():
+            block = BLOCK.fullmatch(old.name)
+            if block and block[1] not in numbers:
+                old.unlink()
         for core in cores:
             codes = tensor.coordinates[core.cells]
             values = [v.text(codes[:, k]) for k, v in enumerate(tensor.vocabularies)]
@@ -83,7 +96,7 @@ def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.P
             for name, rows in (("attributes", taken), ("tuples", tuples)):
                 path = target / f"block_{core.number}.{name}"
                 with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
-                    csv.writer(handle, lineterminator="\n").writerows(rows)
+                    csv.writer(handle, lineterminator="\n", quoting=quoting_of(*values)).writerows(rows)
     except OSError as error:
         reason = error.strerror or error
         raise StorageError(f"cannot write the cores into {target}: {reason}; choose another folder") from error
@@ -99,10 +112,19 @@ def _text(tensor: SparseTensor, kind: str, span: tuple[int, int] | None, end: in
     return text[:10] if kind == "time" and text.endswith("T00:00:00") else text
 
 
-def _free(name: str, tensor: SparseTensor) -> str:
-    while name in tensor.modes:
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, or with as many ``_`` as it takes to be none of those taken."""
+    others = set(taken)
+    while name in others:
         name += "_"
     return name
+
+
+def quoting_of(*columns: Iterable[Any]) -> Literal[0, 2]:
+    """How a CSV of these texts must be quoted. A bare carriage return ends a row for most readers, and Python before
+    3.13 does not quote it."""
+    bare = any(isinstance(text, str) and "\r" in text for column in columns for text in column)
+    return csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
 
 
 def _plural(name: str) -> str:

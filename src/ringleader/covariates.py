@@ -80,8 +80,11 @@ class Covariates:
             raise SettingsError(f"there is no covariate {name!r}; there are {', '.join(self.names)}")
         if name in self.bursts and self.calendar is not None:
             burst, calendar = self.bursts[name], self.calendar
-            start = np.datetime64(calendar.start + int(burst.start[code]) * calendar.bin_seconds, "s")
+            start = str(np.datetime64(calendar.start + int(burst.start[code]) * calendar.bin_seconds, "s"))
+            start = start.removesuffix("T00:00:00")
             length = say_length(burst.length, calendar.bin_seconds)
+            if not self.values[code, self.names.index(name)] > 0:
+                return f"{self.descriptions[name].replace(' a burst', ' no burst')} of {length}"
             return (
                 f"{self.descriptions[name]}: {burst.seen[code]:.0f} in the {length} from {start}, "
                 f"where {burst.expected[code]:.1f} were expected"

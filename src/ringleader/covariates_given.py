@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ringleader.errors import InputError
+from ringleader.labels import LARGEST
 from ringleader.tables.rows import table_rows
 from ringleader.tensor.sparse import SparseTensor
 
@@ -97,4 +98,6 @@ def _number(text: str | None, name: str, where: str) -> float:
         value = words[text.strip().lower()]
     if math.isinf(value):
         raise InputError(f"{where} of the covariates has an infinite {name}")
+    if abs(value) > LARGEST:
+        raise InputError(f"{where} of the covariates has {name} {text[:40]!r}, which is too large; use another unit")
     return value

@@ -18,7 +18,7 @@ from ringleader import store
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.covariates import Market, behaviour, read_market
 from ringleader.covariates_given import Aligned, GivenCovariates, read_covariates
-from ringleader.errors import ResumeError, SettingsError
+from ringleader.errors import LabelError, ResumeError, SettingsError
 from ringleader.evidence import (
     SHRINK_REVIEWS,
     ReviewEvidence,
@@ -159,6 +159,10 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.complete_ = False
         self.heads_: tuple[AnyHead, ...] | None = None
         self._prepare(tensor, known, config, start)
+        for target in self.problem_.targets:
+            if target.kind == "real" and not len(target.codes):
+                mode = tensor.modes[target.mode]
+                raise LabelError(f"none of the labelled {mode}s is in the reviews, so {target.name} cannot be learned")
         self._lockstep: Lockstep | None = lockstep  # found for the start, and wanted again by the heads
         self.resumed_from_: int | None = None
         state = self._resumed(checkpoint, config) if resume and checkpoint is not None else None
@@ -488,11 +492,12 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         inputs = self.inputs(mode, self.problem_.targets[t].name if t is not None else None)
         table = self.scores(mode, target)
         name = self.tensor_.vocabularies[k].decode(np.array([code]))[0]
-        row = table[table["entity"] == name].iloc[0].to_dict()
+        row = table[table["entity"] == name].to_dict("records")[0]
         bad = np.zeros(0, np.int64)
         if t is not None and self.problem_.targets[t].kind == "binary":
             bad = self.problem_.targets[t].codes[self.problem_.targets[t].values > 0].astype(np.int64)
         about = {"mode": mode, "target": self.problem_.targets[t].name if t is not None else None, "of": len(table)}
+        row |= {"intercept": weighed.intercept, "label_left_out": bool(self.heads_) or not self.config_.joint}
         return Explanation(
             summary={**about, **row},
             contributions=weigh_contributions(inputs, weighed, code),
@@ -508,14 +513,16 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             head = self.heads_[t]
             unit = "log-odds" if self.problem_.targets[t].kind == "binary" else "value"
             parts = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
-            return Weighed(*contributions(head, code, parts), unit), head.note
+            return Weighed(*contributions(head, code, parts), unit, head.intercept), head.note
         if t is not None and self.config_.joint:
             amounts = self.state_.rows(k)[code].astype(np.float64) * self.state_.heads[t, 1:]
             names = tuple(f"component {r}" for r in range(len(amounts)))
-            return Weighed(names, amounts, "log-odds"), "linear in the factors, trained with them"
+            intercept = float(self.state_.heads[t, 0])
+            return Weighed(names, amounts, "log-odds", intercept), "linear in the factors, trained with them"
         names, scores = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
         amounts = np.array([score[code] for score in scores]) / len(scores)
-        return Weighed(names, amounts, "suspicion"), "no labels: evidence and lockstep alone"
+        why = "no labels of this kind" if t is None else "no head was learned from its labels"
+        return Weighed(names, amounts, "suspicion"), f"{why}: evidence and lockstep alone"
 
     def evidence(self, mode: str) -> npt.NDArray[np.float64]:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""

@@ -29,9 +29,9 @@ EVIDENCE = {
     "log_odds_mean": "Mean log-odds that its reviews belong together, each without its own pull",
 }
 LOCKSTEP = {
-    "lockstep": "who act in lockstep",
-    "boost": "who give good ratings in lockstep",
-    "attack": "who give bad ratings in lockstep",
+    "lockstep": "act in lockstep",
+    "boost": "give good ratings in lockstep",
+    "attack": "give bad ratings in lockstep",
 }
 
 
@@ -81,13 +81,21 @@ def shared_inputs(
         "evidence_attack": entity_evidence(tensor, excess(evidence.evidence) * ~fair, mode),
         "log_odds_mean": entity_evidence(tensor, evidence.left_out, mode),
     }
+    rated = any(v.kind == "number" for v in tensor.vocabularies)
     for name, sentence in EVIDENCE.items():
-        columns[name], descriptions[name], groups[name] = found[name], sentence, "evidence"
+        columns[name], groups[name] = found[name], "evidence"
+        descriptions[name] = sentence if rated else sentence.replace("good reviews", "reviews")
     for name, values in lockstep.entity_scores(tensor, mode).items():
         side, kind = name.rsplit("_", 1)
-        many = "Its reviews come" if kind == "mean" else "Its ten loudest reviews come"
         columns[name], groups[name] = values, "lockstep"
-        descriptions[name] = f"{many} from people {LOCKSTEP[side]}"
+        # Without ratings every review is on the good side, and there is nothing good to speak of.
+        what = LOCKSTEP[side if rated or side == "attack" else "lockstep"]
+        if mode == lockstep.actor:
+            where = "on average over its reviews" if kind == "mean" else "in its ten loudest reviews"
+            descriptions[name] = f"It and others {what}, {where}"
+        else:
+            many = "Its reviews" if kind == "mean" else "Its ten loudest reviews"
+            descriptions[name] = f"{many} come from people who {what}"
     return Inputs(tuple(columns), np.stack(list(columns.values()), axis=1), descriptions, groups, covariates)
 
 
@@ -115,7 +123,12 @@ def with_given(inputs: Inputs, given: Given | None) -> Inputs:
     """Adds the user's own columns."""
     if given is None:
         return inputs
-    names = [f"given_{name}" if name in inputs.names else name for name in given.names]
+    names: list[str] = []
+    for own in given.names:
+        name = own
+        while name in inputs.names or name in names or (name != own and name in given.names):
+            name = f"given_{name}"
+        names.append(name)
     made = {name: given.values[:, j] for j, name in enumerate(names)}
     descriptions = {**inputs.descriptions, **{name: f"{name}, as given" for name in names}}
     return _joined(inputs, made, descriptions, "given")

@@ -18,6 +18,8 @@ from ringleader.labels import Target
 
 Floats = npt.NDArray[np.float64]
 AnyHead = Head | RealHead
+OWN_LABEL = "own label, left out"
+"""Name of what the known lose by being judged without their own label."""
 
 
 class Judgement(NamedTuple):
@@ -49,7 +51,9 @@ def judge(head: AnyHead) -> Judgement:
     if isinstance(head, RealHead):
         value, _, high = head.predict()
         reach = high - value
-        reach[head.codes] *= _wider(reach[head.codes] / _quantile(head), 1 / head.noise_variance)
+        # Values without spread have no noise to weigh against, and taught nothing that could be left out.
+        weight = 1 / head.noise_variance if head.noise_variance > 0 else 0.0
+        reach[head.codes] *= _wider(reach[head.codes] / _quantile(head), weight)
         value[head.codes] = head.loo_values
         return Judgement(value, value - reach, value + reach)
     centre, _, _, upper = head.predict()
@@ -78,9 +82,21 @@ def contributions(
 ) -> tuple[tuple[str, ...], Floats]:
     """Names and amounts of what each input adds for one entity; what the suspicion adds is told by its parts.
 
-    ``parts`` are the names and normal scores of its parts. Each adds to the input of the same name its equal
-    share and, by the slope of the suspicion, how far it stands out from the others.
+    ``parts`` are the names and normal scores of its parts. Each adds to the input of the same name what the slope of
+    the suspicion gives it, and of the rest the more the further it is from ordinary: an ordinary part adds nothing. The
+    labelled have one more: what leaving out their own label takes away. With the intercept they sum to what ``judge``
+    says.
     """
+    names, amounts = _by_parts(head, code, parts)
+    at = np.flatnonzero(head.codes == code)
+    if not len(at):
+        return names, amounts
+    without = head.loo_values if isinstance(head, RealHead) else head.loo_log_odds
+    taken = float(without[at[0]]) - head.intercept - float(amounts.sum())
+    return (*names, OWN_LABEL), np.append(amounts, taken)
+
+
+def _by_parts(head: AnyHead, code: int, parts: tuple[tuple[str, ...], list[Floats]]) -> tuple[tuple[str, ...], Floats]:
     amounts = head.contributions([code])[0]
     if not head.names or head.names[-1] != EVIDENCE_NAME:
         return head.names, amounts
@@ -88,7 +104,8 @@ def contributions(
     scores = np.array([score[code] for score in parts[1]])
     varies = np.flatnonzero(head.layout.inputs == len(names))
     slope = head.weights[1 + varies[0]] if len(varies) else 0.0
-    shares = amounts[-1] / len(scores) + slope * (scores - scores.mean()) / len(scores)
+    weight = np.abs(scores) / np.abs(scores).sum() if scores.any() else np.full(len(scores), 1 / len(scores))
+    shares = slope * scores / len(scores) + (amounts[-1] - slope * scores.mean()) * weight
     for name, share in zip(parts[0], shares, strict=True):
         if name in names:
             own[names.index(name)] += share

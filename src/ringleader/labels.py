@@ -139,7 +139,8 @@ class Labels:
         held = tuple(label for label in self.entries if (label.mode, label.entity) in out)
         if not kept or not held:
             raise LabelError(
-                f"{len(self.entries)} labels are too few to hold out {share:g} of them; give more, or fewer"
+                f"{len(self.entries)} labels are too few to hold out {share:g} of them; "
+                "give more labels, or hold out another share"
             )
         return Labels(kept, self.target_kind), Labels(held, self.target_kind)
 

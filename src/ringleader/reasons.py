@@ -31,13 +31,15 @@ class Weighed(NamedTuple):
     names: tuple[str, ...]
     amounts: Floats  # (F,)
     unit: str  # of what they are parts
+    intercept: float = 0.0  # what an average entity has; with it the amounts sum to the score in that unit
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The reasons behind one score.
 
-    summary       : mode, entity, target, rank, of, score, probability, lower, upper, evidence, reviews, label
+    summary       : mode, entity, target, rank, of, score, probability, lower, upper, evidence, reviews, label,
+                    intercept (with the contributions it sums to the log-odds of the probability), and label_left_out
     contributions : input, kind, contribution, sentence, value, typical (the median entity), above (share of the
                     entities with a smaller value); the largest first
     reviews       : its strongest reviews: one column for each mode, count, log_odds, evidence, lockstep
@@ -55,9 +57,10 @@ class Explanation:
     note: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON takes it."""
+        """Everything as JSON takes it. ``reviews`` are the strongest; how many there are is ``review_count``."""
         tables = {name: getattr(self, name) for name in ("contributions", "reviews", "cores", "neighbours")}
-        return {**_plain(self.summary), **{name: _records(table) for name, table in tables.items()}, "note": self.note}
+        about = _plain({"review_count" if name == "reviews" else name: v for name, v in self.summary.items()})
+        return {**about, **{name: _records(table) for name, table in tables.items()}, "note": self.note}
 
 
 def weigh_contributions(inputs: Inputs | None, weighed: Weighed, code: int) -> pd.DataFrame:
@@ -164,7 +167,13 @@ def _commonest(tensor: SparseTensor, mode: int, cells: Numbers) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)
+    return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
+
+
+def say_time(value: np.datetime64 | pd.Timestamp) -> str:
+    """A day where the time begins one, else to the second."""
+    time = pd.Timestamp(value)
+    return str(time.date()) if time == time.normalize() else time.isoformat()
 
 
 def _items_mode(tensor: SparseTensor, mode: int) -> int:

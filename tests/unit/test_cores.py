@@ -19,6 +19,7 @@ from ringleader.cli import cores as cli
 from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
 from ringleader.cores_board import Board, boards
 from ringleader.cores_significance import agree, evidence, naming_cost, taste
+from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError, StorageError
 from ringleader.lockstep import LockstepSettings, find_lockstep
 from ringleader.tensor.sparse import SparseTensor
@@ -286,6 +287,33 @@ def test_tables_say_who_when_and_which_reviews(planted: tuple[SparseTensor, Core
     assert len(reviews) == sum(len(core.cells) for core in cores)
 
 
+def test_densities_can_be_counted_again_from_the_reviews() -> None:
+    """Not every review between members and places is of a product that is named; those are no part of the core."""
+    tensor = rl.read_reviews(marketplace(20_000, difficulty="medium", seed=3).reviews)
+    cores = cores_of(tensor)
+    reviews = cores.reviews_frame(tensor)
+    week = (reviews["week"] - reviews["week"].min()).dt.days // 7
+    assert len(cores) == 2
+    for core in cores:
+        mine = reviews["core"] == core.number
+        counted = []
+        for item, phase in itertools.product(("seller", "product"), range(8)):
+            places = pd.DataFrame({"item": reviews[item], "window": (week + phase) // 8})[mine].drop_duplicates()
+            counted.append(mine.sum() / (reviews["reviewer"][mine].nunique() * len(places)))
+        assert np.isclose(counted, core.density).any()
+        assert 0 < core.expected < core.density
+
+
+def test_a_mode_may_be_called_like_a_column() -> None:
+    tensor = market(gang("ring", (4, 5), 3))
+    table = tensor.decode().rename(columns={"product": "review", "seller": "cor"})
+    modes = ["reviewer=reviewer", "review=review", "cor=cor", "rating=rating:rating", "week=week:time=1w"]
+    tensor = rl.read_reviews(table, modes=modes)
+    frame = cores_of(tensor).frame(tensor)
+    assert len(set(frame.columns)) == len(frame.columns)
+    assert (frame["reviews_"][0], frame["cors"][0]) == (7, 7) and frame["reviews"][0] > 50
+
+
 def test_an_entity_knows_its_cores(planted: tuple[SparseTensor, Cores]) -> None:
     tensor, cores = planted
     ring = tensor.vocabulary("reviewer").code("ring3")
@@ -314,17 +342,28 @@ def test_block_files_read_back(planted: tuple[SparseTensor, Cores], tmp_path: Pa
         write_blocks(cores, tensor, tmp_path / "file")
 
 
-def test_hostile_names_stay_on_their_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["=1+1,\n", "=1+1\r"])
+def test_hostile_names_stay_on_their_line(tmp_path: Path, name: str) -> None:
     ring = gang("ring", (4, 5), 3)
-    ring["reviewer"] = "=1+1,\n" + ring["reviewer"]
+    ring["reviewer"] = name + ring["reviewer"]
     tensor = market(ring)
     cores = cores_of(tensor)
     write_blocks(cores, tensor, tmp_path)
-    with (tmp_path / "block_1.tuples").open(newline="") as handle:
-        assert {len(row) for row in csv.reader(handle)} == {6}
+    for kind, width in (("tuples", 6), ("attributes", 2)):
+        with (tmp_path / f"block_1.{kind}").open(newline="") as handle:
+            assert {len(row) for row in csv.reader(handle)} == {width}
     cli.write_cores(cores, tensor, str(tmp_path), raw=False)
     members = pd.read_csv(tmp_path / "members.csv")
     assert members.loc[members["mode"] == "reviewer", "entity"].str.startswith("'=1+1").all()
+    assert len(members) == sum(len(m.codes) for m in cores[0].members.values())
+
+
+def test_blocks_of_an_earlier_run_do_not_stay(planted: tuple[SparseTensor, Cores], tmp_path: Path) -> None:
+    tensor, cores = planted
+    (tmp_path / "block_9.md").write_text("not ours")
+    write_blocks(cores, tensor, tmp_path)
+    write_blocks(cores[:1], tensor, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["block_1.attributes", "block_1.tuples", "block_9.md"]
 
 
 # -- the significance ------------------------------------------------------------------------------

@@ -372,6 +372,9 @@ def test_a_burst_is_told_in_words() -> None:
     assert text.startswith("Its good reviews came in a burst: ")
     assert "in the 3 weeks from 1970-" in text
     assert "were expected" in text
+    assert "Its bad reviews came in no burst of 3 weeks" in behaviour(tensor, "seller").sentence(
+        "attack_burst_medium", 7
+    )
     assert "Mean of its ratings: 5" in behaviour(tensor, "seller").sentence("rating_mean", 7)
     with pytest.raises(SettingsError, match="there is no covariate 'nothing'"):
         behaviour(tensor, "seller").sentence("nothing", 7)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 
 import ringleader as rl
 from ringleader.covariates_given import read_covariates
@@ -14,6 +15,7 @@ from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import evaluate
+from ringleader.heads import OWN_LABEL, contributions
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +146,7 @@ def test_the_users_own_numbers_are_used(tensor: rl.SparseTensor) -> None:
         (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": ["many"]}), "no number"),
         (pd.DataFrame({"mode": ["seller"] * 2, "entity": ["a"] * 2, "x": [1, 2]}), "repeats"),
         (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": [np.inf]}), "infinite"),
+        (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": [-1e300]}), "too large"),
     ],
 )
 def test_bad_covariates_are_refused(table: pd.DataFrame, message: str) -> None:
@@ -151,15 +154,63 @@ def test_bad_covariates_are_refused(table: pd.DataFrame, message: str) -> None:
         read_covariates(table)
 
 
-def test_contributions_add_up_to_the_log_odds(model: rl.RingDetector, tensor: rl.SparseTensor) -> None:
-    assert model.heads_ is not None
-    head = model.heads_[next(i for i, t in enumerate(model.problem_.targets) if t.mode == tensor.mode_index("seller"))]
-    entity = model.scores("seller").iloc[0]["entity"]
-    found = model.explain("seller", entity)
-    code = tensor.vocabulary("seller").lookup([entity])[0]
-    total = head.weights[0] + found.contributions["contribution"].sum()
-    assert total == pytest.approx(head.predict()[0][code], abs=1e-9)
+@pytest.mark.parametrize("mode", ["seller", "reviewer"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_contributions_and_intercept_add_up_to_the_log_odds_of_the_probability(
+    model: rl.RingDetector, mode: str, labelled: bool
+) -> None:
+    scores = model.scores(mode)
+    entity = scores[scores["label"].notna() == labelled].iloc[0]["entity"]
+    found = model.explain(mode, entity)
+    total = found.summary["intercept"] + found.contributions["contribution"].sum()
+    assert total == pytest.approx(logit(found.summary["probability"]), abs=1e-9)
     assert "evidence prior" not in set(found.contributions["input"])
+    assert (OWN_LABEL in set(found.contributions["input"])) == labelled
+
+
+def test_a_part_of_the_suspicion_that_is_ordinary_adds_nothing(model: rl.RingDetector) -> None:
+    """Evidence is no reason where there is none, however loud the lockstep."""
+    assert model.heads_ is not None
+    k = model.tensor_.mode_index("seller")
+    head = next(h for t, h in zip(model.problem_.targets, model.heads_, strict=True) if t.mode == k)
+    code = int(np.argmax(head.predict()[0]))
+    names, flat = ("x", "y", "z"), np.zeros(model.tensor_.shape[k])
+    loud = flat.copy()
+    loud[code] = 3.0
+    told, amounts = contributions(head, code, (names, [flat, loud, loud]))
+    added = dict(zip(told, amounts, strict=True))
+    assert added["x"] == 0 and added["y"] == added["z"] > 1
+
+
+def test_contributions_without_labels_add_up_to_the_score(model: rl.RingDetector) -> None:
+    found = model.explain("product", model.scores("product").iloc[0]["entity"])
+    assert found.contributions["contribution"].sum() == pytest.approx(found.summary["score"])
+    assert found.summary["intercept"] == 0
+
+
+def test_an_explanation_as_data_keeps_the_number_of_reviews(model: rl.RingDetector) -> None:
+    row = model.scores("rating").iloc[0]  # all its columns are numbers, and some of them whole
+    data = model.explain("rating", row["entity"]).to_dict()
+    assert (data["review_count"], data["rank"]) == (row["reviews"], 1)
+    assert isinstance(data["review_count"], int) and isinstance(data["rank"], int)
+    assert len(data["reviews"]) == 10
+
+
+def test_shared_weeks_are_told_by_their_first_day(model: rl.RingDetector, market: Marketplace) -> None:
+    """By hand: the weeks in which people whom two sellers share reviewed both of them."""
+    scores, table = model.scores("seller"), market.reviews
+    week = pd.to_datetime(table["timestamp"], unit="s").dt.to_period("W-SUN").dt.start_time.dt.date.astype(str)
+    told = 0
+    for entity in scores["entity"][:8]:
+        for near in model.explain("seller", entity).neighbours.to_dict("records"):
+            mine, theirs = table["seller"] == entity, table["seller"] == near["entity"]
+            both = set(table["reviewer"][mine]) & set(table["reviewer"][theirs])
+            assert near["shared"] == len(both) and set(near["accounts"]) <= both
+            shared = table["reviewer"].isin(both)
+            weeks = set(week[mine & shared]) & set(week[theirs & shared])
+            assert set(near["times"]) <= weeks and len(near["times"]) == min(len(weeks), 5)
+            told += len(weeks)
+    assert told
 
 
 def test_an_explanation_names_reviews_cores_and_known_neighbours(model: rl.RingDetector, market: Marketplace) -> None:
@@ -188,6 +239,45 @@ def test_the_other_presets_explain_by_components(tensor: rl.SparseTensor, known:
     model = rl.RingDetector(preset="corrected", rank=4, epochs=2).fit(tensor, known)
     entity = model.scores("seller").iloc[0]["entity"]
     assert set(model.explain("seller", entity).contributions["input"]) == {f"component {r}" for r in range(4)}
+
+
+@pytest.fixture(scope="module")
+def unrated(market: Marketplace) -> rl.SparseTensor:
+    return rl.read_reviews(market.reviews.drop(columns="rating")[:3000])
+
+
+def test_without_ratings_nothing_is_said_about_good_ones(unrated: rl.SparseTensor) -> None:
+    model = rl.RingDetector(rank=2, epochs=1).fit(unrated)
+    sentences = model.explain("seller", model.scores("seller").iloc[0]["entity"]).contributions["sentence"]
+    assert len(sentences) == 3 and not sentences.str.contains("good").any()
+    assert sentences.str.contains("come from people who act in lockstep").sum() == 2
+    sentences = model.explain("reviewer", model.scores("reviewer").iloc[0]["entity"]).contributions["sentence"]
+    assert sentences.str.startswith("It and others act in lockstep").sum() == 2
+
+
+def test_numbers_without_spread_are_scored_by_their_mean(unrated: rl.SparseTensor) -> None:
+    sellers = unrated.vocabulary("seller").values.to_pylist()[:9]
+    known = rl.read_labels(pd.DataFrame({"mode": "seller", "entity": sellers, "label": 2.0}), target_kind="real")
+    scores = rl.RingDetector(rank=2, epochs=1).fit(unrated, known).scores("seller")
+    assert (scores["value"] == 2).all()
+    assert ((scores["lower"] < 2) & (scores["upper"] > 2)).all()
+
+
+def test_numbers_of_strangers_are_refused_before_anything_is_learned(unrated: rl.SparseTensor, tmp_path: Path) -> None:
+    known = rl.read_labels(pd.DataFrame({"mode": ["seller"], "entity": ["x"], "label": [2.5]}), target_kind="real")
+    with pytest.raises(LabelError, match="none of the labelled sellers is in the reviews"):
+        rl.RingDetector(rank=2, epochs=1).fit(unrated, known, checkpoint=tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_columns_of_the_user_may_be_called_like_ours_and_none_is_lost(unrated: rl.SparseTensor) -> None:
+    sellers = unrated.vocabulary("seller").values.to_pylist()
+    table = pd.DataFrame({"mode": "seller", "entity": sellers, "reviews": np.arange(len(sellers)), "given_reviews": 1})
+    known = pd.DataFrame({"mode": "seller", "entity": sellers[:4], "label": [1, 0, 1, 0]})
+    inputs = rl.RingDetector(rank=2, epochs=1).fit(unrated, known, covariates=table).inputs("seller")
+    mine = [name for name in inputs.names if inputs.groups[name] == "given"]
+    assert mine == ["given_given_reviews", "given_reviews"] and len(set(inputs.names)) == len(inputs.names)
+    np.testing.assert_array_equal(inputs.values[:, inputs.names.index(mine[0])], np.arange(len(sellers)))
 
 
 def test_an_unknown_account_cannot_be_explained(model: rl.RingDetector) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import signal
 import sys
 from typing import Any
@@ -89,13 +90,20 @@ def run() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
+        sys.stdout.flush()
     except RingleaderError as error:
         _stop(f"error: {error}", 2)
+    except OSError as error:  # what is printed goes to a file on a full disk, say
+        where = f"{error.filename}: " if error.filename else ""
+        _stop(f"error: {where}{error.strerror or error}", 2)
 
 
 def _stop(message: str, status: int) -> None:
     from ringleader.cli.terminal import harmless
 
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:  # what is left cannot be written, and the interpreter would try again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(harmless(message, limit=4000), file=sys.stderr)
     sys.exit(status)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ringleader.cli.opening import load
 from ringleader.cli.options import Json
 from ringleader.cli.score import plain_rows, write_frame
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.cores import Cores, write_blocks
-from ringleader.detector import load
 from ringleader.errors import StorageError
 from ringleader.tensor.sparse import SparseTensor
 

@@ -7,10 +7,13 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from ringleader.cli.opening import load
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import harmless, print_json, print_table
-from ringleader.detector import load
-from ringleader.reasons import SHOWN, Explanation
+from ringleader.reasons import SHOWN, Explanation, say_time
+
+WIDEST = 140
+"""Characters of a cell: sentences end with their numbers."""
 
 
 def command(
@@ -42,10 +45,14 @@ def _show(found: Explanation) -> None:
     else:
         print(f"score {about['score']:.4g}")
     if about["label"] == about["label"] and about["label"] is not None:
-        print(f"its label is known: {about['label']:g}; the score is as if it were not")
+        use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"
+        print(f"its label is known: {about['label']:g}; {use}")
     print(f"{about['reviews']:,} reviews, evidence {about['evidence']:.3g}; {harmless(found.note, 400)}")
-    table = found.contributions.head(SHOWN)
+    table = found.contributions[found.contributions["contribution"] != 0].head(SHOWN)
     _section("Why: the largest contributions, beside what is usual", table, _contribution)
+    if about["intercept"]:
+        rest = found.contributions["contribution"].sum() - table["contribution"].sum()
+        print(f"{rest:+.2f}  all others together\n{about['intercept']:+.2f}  an average account")
     _section("Its strongest reviews", found.reviews, _plain_row)
     _section("Cores it belongs to", found.cores, _plain_row)
     _section("Known bad accounts it shares more with than popularity explains", found.neighbours, _neighbour)
@@ -61,7 +68,7 @@ def _section(title: str, table: pd.DataFrame, row: Any) -> None:
         print("  none")
         return
     rows = [row(record) for record in table.to_dict("records")]
-    print_table(list(rows[0]), [list(r.values()) for r in rows])
+    print_table(list(rows[0]), [list(r.values()) for r in rows], limit=WIDEST)
 
 
 def _contribution(record: dict[str, Any]) -> dict[str, str]:
@@ -87,4 +94,4 @@ def _neighbour(record: dict[str, Any]) -> dict[str, str]:
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if value != value else f"{value:.3g}"
-    return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)
+    return say_time(value) if isinstance(value, pd.Timestamp) else str(value)

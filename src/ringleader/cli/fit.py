@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringleader import store
-from ringleader.cli.evaluate import show
+from ringleader.cli.evaluate import measure, show
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -24,10 +25,9 @@ from ringleader.cli.options import (
     parse_columns,
 )
 from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
-from ringleader.cli.terminal import note, print_json
+from ringleader.cli.terminal import harmless, note, print_json
 from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.evaluation.truth import evaluate
 from ringleader.head import Head
 from ringleader.labels import read_labels
 from ringleader.tensor.encode import read_reviews
@@ -138,6 +138,8 @@ def _prevalence(given: list[str]) -> float | dict[str, float] | None:
             value = 0.0
         if not 0 < value < 1:
             raise SettingsError(f"--prevalence is {text!r}; give a share between 0 and 1, such as 0.05 or seller=0.05")
+        if mode in shares:
+            raise SettingsError(f"--prevalence is given twice{f' for {mode}' if mode else ''}; give it once")
         shares[mode] = value
     if "" in shares and len(shares) > 1:
         raise SettingsError("--prevalence names a share for all modes and others by name; give one or the other")
@@ -185,9 +187,39 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
             for target, head in zip(detector.problem_.targets, detector.heads_ or (), strict=False)
         ],
         "unknown_covariates": dict(detector.given_.unknown),
-        "holdout": evaluate(detector, detector.heldout_) if detector.heldout_ is not None else [],
+        "unused": _unused(detector),
+        "holdout": measure(detector, detector.heldout_) if detector.heldout_ is not None else [],
         "seconds": round(seconds, 3),
     }
+
+
+def _unused(detector: RingDetector) -> list[str]:
+    """What was given and could not be used, in words."""
+    given, shares = detector.covariates_, detector.prevalence
+    labelled = {detector.tensor_.modes[target.mode] for target in detector.problem_.targets}
+    if detector.preset != "default":
+        asked = {"covariates": given is not None, "prevalence": shares is not None}
+        return [f"--{name}: the preset {detector.preset} is without" for name, there in asked.items() if there]
+    said = []
+    if given is not None:
+        empty = [name for name in given.table.columns if given.table[name].isna().all()]
+        said += [f"column {name!r} of the covariates is empty" for name in empty]
+        said += [f"covariates of {mode}: no {mode} is labelled" for mode in _others(given.table["mode"], labelled)]
+        for k, part in detector.given_.modes.items():
+            same = [
+                name for name, column in zip(part.names, part.values.T, strict=True) if column.min() == column.max()
+            ]
+            told = f"of the covariates is the same for every {detector.tensor_.modes[k]}"
+            said += [f"column {name!r} {told}" for name in same]
+    if isinstance(shares, dict):
+        said += [f"--prevalence {mode}: no {mode} is labelled" for mode in _others(shares, labelled)]
+    elif shares is not None and not labelled:
+        said.append("--prevalence: there are no labels")
+    return said
+
+
+def _others(modes: Iterable[str], labelled: set[str]) -> list[str]:
+    return sorted(set(modes) - labelled)
 
 
 def _finite(value: float | None) -> float | None:
@@ -202,9 +234,11 @@ def _show(summary: dict[str, Any]) -> None:
         print(f"note: {count:,} labelled {mode}s are not in the reviews")
     for mode, count in summary["unknown_covariates"].items():
         print(f"note: {count:,} {mode}s of the covariates are not in the reviews")
+    for text in summary["unused"]:
+        print(f"note: not used: {harmless(text, 200)}")
     for head in summary["heads"]:
         guess = f"; prevalence {head['prevalence']:.1%}, estimated" if head.get("estimated") else ""
-        print(f"{head['mode']} {head['target']}: {head['note']}{guess}")
+        print(f"{head['mode']} {harmless(head['target'])}: {head['note']}{guess}")
     if summary["holdout"]:
         print("\non the labels held out:")
         show(summary["holdout"])
@@ -213,4 +247,5 @@ def _show(summary: dict[str, Any]) -> None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
     print(f"{summary['sweeps']} sweeps in {summary['seconds']:.1f} s{rank}")
-    print(f"model written to {summary['model']}; next: ringleader score {summary['model']} --mode seller")
+    mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
+    print(f"model written to {summary['model']}; next: ringleader score {summary['model']} --mode {mode}")

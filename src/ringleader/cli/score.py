@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 import typer
 
+from ringleader.cli.opening import load, targets_of
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import note, print_json, print_table
-from ringleader.detector import RingDetector, load
+from ringleader.cores_files import free_name, quoting_of
+from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError, StorageError
 from ringleader.evidence import review_crowd
 
 SHOWN = 20
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def command(
@@ -37,8 +39,14 @@ def command(
     """
     if (mode is None) == (not reviews):
         raise SettingsError("give --mode NAME for entities or --reviews for reviews, and not both")
+    if reviews and target is not None:
+        raise SettingsError("--target goes with --mode: reviews have evidence, and no targets")
     detector = load(model)
     frame = review_frame(detector) if reviews else detector.scores(mode or "", target)
+    if mode is not None and target is None and (targets := targets_of(detector, mode)):
+        target = targets[0]
+        if len(targets) > 1:
+            note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
     if top is not None:
         frame = frame.head(top)
     if output:
@@ -65,12 +73,11 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
         "lockstep": detector.lockstep().review_scores,
         "crowd": review_crowd(detector.tensor_, detector.config_.contrast),
     }
+    order = np.argsort(-found.evidence, kind="stable")
     for name, values in columns.items():
-        frame[name if name not in frame else f"{name}_"] = values
-    frame = frame.sort_values(
-        "evidence" if "evidence_" not in frame else "evidence_", ascending=False, kind="stable"
-    ).reset_index(drop=True)
-    frame.insert(0, "rank", np.arange(1, len(frame) + 1))
+        frame[free_name(name, frame.columns)] = values
+    frame = frame.iloc[order].reset_index(drop=True)
+    frame.insert(0, free_name("rank", frame.columns), np.arange(1, len(frame) + 1))
     return frame
 
 
@@ -81,20 +88,29 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> None:
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)
         elif path.suffix == ".jsonl":
-            frame.to_json(path, orient="records", lines=True, date_format="iso")
+            # Ten decimals, the default, make small probabilities 0.
+            frame.to_json(path, orient="records", lines=True, date_format="iso", double_precision=15)
         elif path.suffix == ".csv":
             safe = frame if raw else frame.apply(_defused)
             if not raw and not safe.equals(frame):
                 note("a quote was put before names that a spreadsheet would run as a formula; --raw leaves them")
-            safe.to_csv(path, index=False)
+            safe.to_csv(path, index=False, quoting=quoting_of(*_texts(safe)))
         else:
             raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet or .jsonl")
     except OSError as error:
         raise StorageError(f"cannot write {output}: {error.strerror or error}") from error
 
 
+def _texts(frame: pd.DataFrame) -> list[pd.Series]:
+    return [column for _, column in frame.items() if _is_text(column)]
+
+
+def _is_text(column: pd.Series) -> bool:
+    return column.dtype == object or pd.api.types.is_string_dtype(column.dtype)
+
+
 def _defused(column: pd.Series) -> pd.Series:
-    if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
+    if not _is_text(column):
         return column
     return column.map(lambda text: f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text)
 

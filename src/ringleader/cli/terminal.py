@@ -6,6 +6,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -20,13 +21,18 @@ def harmless(text: str, limit: int = 60) -> str:
 
 def print_json(data: Any) -> None:
     """One JSON document on standard output."""
-    json.dump(data, sys.stdout, indent=2, ensure_ascii=True, allow_nan=False, default=str)
+    json.dump(data, sys.stdout, indent=2, ensure_ascii=True, allow_nan=False, default=_json_text)
     sys.stdout.write("\n")
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns padded with blanks, numbers to the right."""
-    cells = [list(header)] + [[harmless(str(cell)) for cell in row] for row in rows]
+def _json_text(value: Any) -> str:
+    """Times as ISO 8601, anything else as it prints."""
+    return str(value.isoformat()) if isinstance(value, date) else str(value)
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], limit: int = 60) -> None:
+    """Columns padded with blanks, numbers to the right, cells cut at ``limit`` characters."""
+    cells = [[harmless(str(cell), limit) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
     right = [all(_numeric(row[k]) for row in cells[1:]) for k in range(len(header))]
     for row in cells:

@@ -1,0 +1,189 @@
+"""What commands print and write: names of any kind, what was left out, and what could not be used."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.cli import evaluate as evaluate_command
+from ringleader.cli import score
+from ringleader.cli.evaluate import measure, show
+from ringleader.cli.explain import command as explain
+from ringleader.cli.fit import _prevalence, _show, _unused
+from ringleader.cli.opening import load
+from ringleader.cli.terminal import print_json, print_table
+from ringleader.errors import SettingsError
+
+HOSTILE = ["a\r=1", "\r=1", "new\nline", "\n=1", "com,ma", 'q"uote', "plain"]
+
+
+@pytest.fixture(scope="module")
+def reviews() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    n = 400
+    return pd.DataFrame(
+        {
+            "reviewer": [f"r{i}" for i in rng.integers(0, 60, n)],
+            "product": [f"p{i}" for i in rng.integers(0, 30, n)],
+            "seller": [f"s{i}" for i in rng.integers(0, 20, n)],
+            "timestamp": 1_500_000_000 + rng.integers(0, 10_000_000, n),
+        }
+    )
+
+
+def labels(entities: list[str], values: list[float], target: str = "abuse") -> pd.DataFrame:
+    return pd.DataFrame({"mode": "seller", "entity": entities, "label": values, "target": target})
+
+
+@pytest.fixture(scope="module")
+def model(reviews: pd.DataFrame) -> rl.RingDetector:
+    known = labels(["s0", "s1", "s2", "s3"], [1, 0, 1, 0])
+    return rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews), known)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_any_name_stays_in_its_row_of_a_csv(tmp_path: Path, raw: bool) -> None:
+    score.write_frame(pd.DataFrame({"entity": HOSTILE, "score": 0.5}), str(tmp_path / "a.csv"), raw=raw)
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.reader(handle))[1:]
+    assert [row[1:] for row in rows] == [["0.5"]] * len(HOSTILE)
+    defused = [name if raw or name[0] not in "\r\n" else f"'{name}" for name in HOSTILE]
+    assert [row[0] for row in rows] == defused
+
+
+def test_small_numbers_stay_above_nought_in_jsonl(tmp_path: Path) -> None:
+    score.write_frame(pd.DataFrame({"probability": [3e-12]}), str(tmp_path / "a.jsonl"), raw=False)
+    assert json.loads((tmp_path / "a.jsonl").read_text())["probability"] == pytest.approx(3e-12)
+
+
+def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFrame) -> None:
+    modes = ["rank=reviewer", "evidence=product", "count=seller"]
+    found = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
+    assert len(set(found.columns)) == len(found.columns)
+    assert found["rank_"].tolist() == list(range(1, len(found) + 1))
+    assert found["evidence_"].is_monotonic_decreasing and found["rank"].isin(set(reviews["reviewer"])).all()
+
+
+def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"week": pd.Timestamp("2016-03-28")})
+    assert json.loads(capsys.readouterr().out) == {"week": "2016-03-28T00:00:00"}
+
+
+def test_sentences_are_told_to_their_end(
+    model: rl.RingDetector, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.save(tmp_path / "m")
+    explain(str(tmp_path / "m"), "s0", mode="seller")
+    told, found = capsys.readouterr().out, model.explain("seller", "s0").contributions
+    assert found["sentence"][:10].str.len().max() > 60
+    for sentence in found["sentence"][:10]:
+        assert sentence in told
+
+
+def test_a_fit_that_was_stopped_is_said_to_be_one(
+    reviews: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(info: object) -> None:
+        raise KeyboardInterrupt
+
+    known = labels(["s0", "s1"], [1, 0])
+    with pytest.raises(KeyboardInterrupt):
+        rl.RingDetector(rank=2, epochs=2).fit(rl.read_reviews(reviews), known, checkpoint=tmp_path, callback=stop)
+    stopped = load(str(tmp_path))
+    assert "was stopped after sweep 0; its labels count for nothing yet" in capsys.readouterr().err
+    assert "no head was learned from its labels" in stopped.explain("seller", "s0").note
+
+
+def test_evaluation_says_who_is_left_out_and_whose_scores_they_are(
+    model: rl.RingDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"s{i}" for i in range(2, 12)] + ["stranger"]
+    truth = labels(rows, [i % 2 for i in range(11)])
+    other = truth.assign(target="other", label=np.where(truth["entity"] == "s5", np.nan, truth["label"]))
+    pd.concat([truth, other]).to_csv(tmp_path / "truth.csv", index=False)
+    monkeypatch.setattr(evaluate_command, "load", lambda _: model)
+    evaluate_command.command("model", str(tmp_path / "truth.csv"))
+    said = capsys.readouterr().err
+    assert "seller abuse: 2 left out" in said and "seller other: the model has no such target" in said
+    assert "1 sellers of the truth are not in the reviews" in said and "1 rows of the truth are skipped" in said
+    evaluate_command.command("model", str(tmp_path / "truth.csv"), as_json=True)
+    data = json.loads(capsys.readouterr().out)
+    assert [(r["target"], r["known_left_out"], r["scored_by"]) for r in data["results"]] == [
+        ("abuse", 2, "abuse"),
+        ("other", 2, "abuse"),
+    ]
+    assert data["unknown"] == {"seller": 1} and data["skipped"] == {"no label": 1}
+
+
+def test_numbers_held_out_are_measured_as_numbers(reviews: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    tensor = rl.read_reviews(reviews)
+    values = [float(10 + i) for i in range(20)]
+    known = rl.read_labels(labels([f"s{i}" for i in range(20)], values), target_kind="real")
+    fitted = rl.RingDetector(rank=2, epochs=1, holdout=0.4).fit(tensor, known)
+    assert fitted.heldout_ is not None
+    (result,) = measure(fitted, fitted.heldout_)
+    held = {label.entity: label.value for label in fitted.heldout_.entries}
+    said = fitted.scores("seller").set_index("entity")["value"][list(held)]
+    assert result["error"] == pytest.approx(np.sqrt(np.mean((said - list(held.values())) ** 2)))
+    ranks = said.rank().corr(pd.Series(held).rank())
+    assert result["rank_correlation"] == pytest.approx(ranks) and result["accounts"] == 8
+    show([result])
+    assert "rank correlation" in capsys.readouterr().out
+
+
+def test_what_is_given_and_not_used_is_said(reviews: pd.DataFrame) -> None:
+    tensor, known = rl.read_reviews(reviews), labels(["s0", "s1"], [1, 0])
+    table = pd.DataFrame({"mode": ["seller", "product"], "entity": ["s0", "p0"], "same": 1.5, "none": np.nan})
+    fitted = rl.RingDetector(rank=2, epochs=1, prevalence={"product": 0.1}).fit(tensor, known, covariates=table)
+    said = " | ".join(_unused(fitted))
+    for words in ("'none' of the covariates is empty", "'same' of the covariates is the same for every seller"):
+        assert words in said
+    assert "covariates of product: no product is labelled" in said and "--prevalence product" in said
+    fitted = rl.RingDetector(preset="paper", rank=2, epochs=1, prevalence=0.1).fit(tensor, known, covariates=table)
+    assert len(_unused(fitted)) == 2
+    assert _unused(rl.RingDetector(rank=2, epochs=1).fit(tensor, known)) == []
+
+
+@pytest.mark.parametrize("given", [["0.1", "0.2"], ["seller=0.1", "seller=0.2"]])
+def test_a_prevalence_given_twice_is_refused(given: list[str]) -> None:
+    with pytest.raises(SettingsError, match="twice"):
+        _prevalence(given)
+
+
+def test_reviews_have_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score, "load", lambda _: SimpleNamespace())
+    with pytest.raises(SettingsError, match="--target goes with --mode"):
+        score.command("model", reviews=True, target="x")
+
+
+def test_scores_of_one_of_several_targets_say_which(
+    reviews: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = pd.concat([labels(["s0", "s1"], [1, 0], target) for target in ("../x", "abuse", "later")])
+    fitted = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews), known)
+    monkeypatch.setattr(score, "load", lambda _: fitted)
+    score.command("model", mode="seller", as_json=True)
+    said = capsys.readouterr()
+    assert json.loads(said.out)["target"] == "abuse"
+    assert "scores for abuse; --target gives those for ../x, later" in said.err
+    score.command("model", mode="seller", target="later", as_json=True)
+    said = capsys.readouterr()
+    assert (json.loads(said.out)["target"], said.err) == ("later", "")
+
+
+def test_names_of_targets_and_modes_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["\x1b[31mmode"], [["\x1b[31mred"]])
+    head = {"mode": "seller", "target": "\x1b[31mred", "note": "additive"}
+    counts = {"cells": 1, "labels": 1, "sweeps": 1, "rank": 1, "seconds": 1.0, "effective_rank": None, "model": "m"}
+    lists = {"unknown_labels": {}, "unknown_covariates": {}, "unused": [], "holdout": [], "resumed_from": None}
+    _show({**counts, **lists, "modes": {"reviewer": 3, "product": 2}, "heads": [head]})
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and said.count("\\u001b[31m") == 3
+    assert "ringleader score m --mode reviewer" in said
