@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ringleader import datasets
+    from ringleader import datasets, plot
     from ringleader.detector import RingDetector, load
     from ringleader.errors import RingleaderError
     from ringleader.labels import Labels, read_labels
@@ -27,7 +27,7 @@ _HOMES = {
     "read_labels": "ringleader.labels",
     "read_reviews": "ringleader.tensor.encode",
 }
-_MODULES = ("datasets",)
+_MODULES = ("datasets", "plot")
 
 __all__ = [
     "Labels",
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "datasets",
     "load",
+    "plot",
     "read_labels",
     "read_reviews",
 ]

@@ -80,38 +80,50 @@ def _log_odds(probability: Floats) -> Floats:
 def contributions(
     head: AnyHead, code: int, parts: tuple[tuple[str, ...], list[Floats]]
 ) -> tuple[tuple[str, ...], Floats]:
-    """Names and amounts of what each input adds for one entity; what the suspicion adds is told by its parts.
+    """Names and amounts, (F,), of what each input adds for one entity: see ``all_contributions``."""
+    names, amounts = all_contributions(head, np.array([code]), parts)
+    return (names, amounts[0]) if code in head.codes else (names[:-1], amounts[0, :-1])
+
+
+def all_contributions(
+    head: AnyHead, codes: npt.NDArray[Any], parts: tuple[tuple[str, ...], list[Floats]]
+) -> tuple[tuple[str, ...], Floats]:
+    """Names and amounts, (E, F), of what each input adds for entities; what the suspicion adds is told by its parts.
 
     ``parts`` are the names and normal scores of its parts. Each adds to the input of the same name what the slope of
     the suspicion gives it, and of the rest the more the further it is from ordinary: an ordinary part adds nothing. The
-    labelled have one more: what leaving out their own label takes away. With the intercept they sum to what ``judge``
-    says.
+    last column is what leaving out their own label takes away from the labelled, 0 for others. With the intercept all
+    sum to what ``judge`` says.
     """
-    names, amounts = _by_parts(head, code, parts)
-    at = np.flatnonzero(head.codes == code)
-    if not len(at):
-        return names, amounts
+    names, amounts = _by_parts(head, codes, parts)
     without = head.loo_values if isinstance(head, RealHead) else head.loo_log_odds
-    taken = float(without[at[0]]) - head.intercept - float(amounts.sum())
-    return (*names, OWN_LABEL), np.append(amounts, taken)
+    taken = np.zeros(len(codes))
+    for i, at in enumerate(np.flatnonzero(head.codes == code) for code in codes):
+        if len(at):
+            taken[i] = without[at[0]] - head.intercept - amounts[i].sum()
+    return (*names, OWN_LABEL), np.column_stack([amounts, taken])
 
 
-def _by_parts(head: AnyHead, code: int, parts: tuple[tuple[str, ...], list[Floats]]) -> tuple[tuple[str, ...], Floats]:
-    amounts = head.contributions([code])[0]
+def _by_parts(
+    head: AnyHead, codes: npt.NDArray[Any], parts: tuple[tuple[str, ...], list[Floats]]
+) -> tuple[tuple[str, ...], Floats]:
+    amounts = head.contributions(codes)
     if not head.names or head.names[-1] != EVIDENCE_NAME:
         return head.names, amounts
-    names, own = list(head.names[:-1]), amounts[:-1].copy()
-    scores = np.array([score[code] for score in parts[1]])
+    names, own = list(head.names[:-1]), amounts[:, :-1].copy()
+    scores = np.stack([score[codes] for score in parts[1]], axis=1)
     varies = np.flatnonzero(head.layout.inputs == len(names))
     slope = head.weights[1 + varies[0]] if len(varies) else 0.0
-    weight = np.abs(scores) / np.abs(scores).sum() if scores.any() else np.full(len(scores), 1 / len(scores))
-    shares = slope * scores / len(scores) + (amounts[-1] - slope * scores.mean()) * weight
-    for name, share in zip(parts[0], shares, strict=True):
+    many = scores.shape[1]
+    size = np.abs(scores).sum(axis=1, keepdims=True)
+    weight = np.where(size > 0, np.abs(scores) / np.where(size > 0, size, 1.0), 1 / many)
+    rest = amounts[:, -1:] - slope * scores.mean(axis=1, keepdims=True)
+    for name, share in zip(parts[0], (slope * scores / many + rest * weight).T, strict=True):
         if name in names:
-            own[names.index(name)] += share
+            own[:, names.index(name)] += share
         else:
             names.append(name)
-            own = np.append(own, share)
+            own = np.column_stack([own, share])
     return tuple(names), own
 
 

@@ -92,12 +92,6 @@ def test_generate_writes_three_files_that_check_takes(command: Run, tmp_path: Pa
     assert list(truth.columns) == ["mode", "entity", "label", "target", "ring", "split"]
 
 
-def test_demo_runs(command: Run, tmp_path: Path) -> None:
-    done = command("demo", "--reviews", 6000, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "ringleader-demo" / "reviews.parquet").is_file()
-
-
 def test_importing_ringleader_imports_nothing_heavy_and_makes_no_folder(tmp_path: Path) -> None:
     heavy = ("duckdb", "torch", "matplotlib", "sklearn", "numba", "ray", "pandas", "pyarrow")
     script = f"import sys, ringleader; print([m for m in {heavy!r} if m in sys.modules])"

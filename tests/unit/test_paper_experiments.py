@@ -18,7 +18,7 @@ from ringleader.evaluation.results import Results, markdown_table, plain_markdow
 
 SMALL = Plan(
     reviews=3_000,
-    seeds=2,
+    seeds=1,
     budget=1,
     tuning_seeds=0,
     iterations=20,

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
     "explain": ("explain", "Tell why an account is suspicious, or is not."),
     "cores": ("cores", "List the groups that act together."),
+    "report": ("report", "Write one HTML page about a model: rankings, reasons, groups, charts."),
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
     "baseline": ("baseline", "Rank entities by another method, to compare."),
     "benchmark": ("benchmark", "Measure how fast and how good it is."),
@@ -99,7 +100,7 @@ def run() -> None:
 
 
 def _stop(message: str, status: int) -> None:
-    from ringleader.cli.terminal import harmless
+    from ringleader.names import harmless
 
     try:
         sys.stdout.flush()

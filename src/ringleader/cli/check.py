@@ -18,8 +18,9 @@ from ringleader.cli.options import (
     Threads,
     parse_columns,
 )
-from ringleader.cli.terminal import harmless, print_json, print_table
+from ringleader.cli.terminal import print_json, print_table
 from ringleader.labels import Labels, read_labels
+from ringleader.names import harmless
 from ringleader.tables.check import CheckReport
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor

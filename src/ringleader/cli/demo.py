@@ -2,40 +2,140 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from ringleader.cli.check import describe_labels, show, show_labels
 from ringleader.cli.options import Json
-from ringleader.cli.terminal import print_json
+from ringleader.cli.progress import stop_signals, sweep_bar
+from ringleader.cli.score import plain_rows
+from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.datasets.marketplace import marketplace
-from ringleader.labels import read_labels
+from ringleader.detector import RingDetector
+from ringleader.errors import ModelFileError, SettingsError
+from ringleader.evaluation.gain import label_gain
+from ringleader.labels import DEFAULT_TARGET, Labels, read_labels
+from ringleader.names import harmless
+from ringleader.report import write_report
+from ringleader.report.ranking import Subject, main_reasons, subjects
+from ringleader.store import is_free, is_model
 from ringleader.tensor.encode import read_reviews
+
+TOP, CORES = 10, 5
+HOLDOUT = 0.2
+"""Share of the labels that the report measures on."""
 
 
 def command(
     folder: Annotated[str, typer.Option("--folder", metavar="DIR", help="Where to write.")] = "ringleader-demo",
-    reviews: Annotated[int, typer.Option("--reviews", help="How many reviews to make.")] = 100_000,
+    reviews: Annotated[int, typer.Option("--reviews", help="How many reviews to make.")] = 50_000,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another market.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Generate a marketplace, check it, encode it, and say what is in it.
+    """Generate a marketplace, learn from its few labels, and show who is suspicious, who acts together, and why.
 
     Example: ringleader demo
     """
+    if not folder:
+        raise SettingsError("the folder has no name; say where to write")
+    started = time.perf_counter()
     target = Path(folder)
+    if not is_free(target / "model") and not is_model(target / "model"):
+        raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
     marketplace(reviews, seed=seed).write(target)
     tensor = read_reviews(target / "reviews.parquet")
-    report = tensor.report
-    assert report is not None  # a tensor that was read always has one
-    about_labels = describe_labels(read_labels(target / "labels.csv"), tensor)
+    known = read_labels(target / "labels.csv")
+    note(
+        f"made a marketplace with known rings in {folder}: {len(tensor):,} reviews, {len(known):,} labels",
+        quiet=as_json,
+    )
+    note("learning; the first run also compiles the kernels, which takes about a minute", quiet=as_json)
+    model = RingDetector(holdout=HOLDOUT, random_state=seed)
+    entries = tensor.n_cells * (1 + model.model_config(tensor).negatives)
+    with stop_signals(), sweep_bar(lambda: model.config_.sweeps, entries, quiet=as_json) as bar:
+        model.fit(tensor, known, callback=bar, checkpoint=target / "model")
+    truth = read_labels(target / "truth.csv")
+    story = _story(model, truth)
+    page = write_report(model, target / "report.html")
+    files = {"folder": folder, "model": str(target / "model"), "report": str(page)}
+    story |= {**files, "seconds": round(time.perf_counter() - started, 3)}
     if as_json:
-        print_json({**report.as_dict(), "labels": about_labels})
+        print_json(story)
         return
-    print(f"a marketplace was generated in {folder}")
-    show(report)
-    show_labels(about_labels)
-    sizes = " x ".join(f"{n:,}" for n in tensor.shape)
-    print(f"encoded as a sparse tensor of {sizes} with {tensor.n_cells:,} cells")
+    _show(story)
+
+
+def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
+    """What the demo tells, as plain data."""
+    tensor = model.tensor_
+    bad = {(e.mode, e.entity): e.value > 0 for e in truth.entries if e.target == DEFAULT_TARGET}
+    subject = next((s for s in subjects(model) if s.mode == "seller"), Subject("seller", None, None))
+    frame = model.scores("seller", subject.name)
+    first = frame.head(TOP)
+    codes = tensor.vocabulary("seller").lookup(first["entity"].to_numpy()).astype(np.int64)
+    reasons, _ = main_reasons(model, subject, codes)
+    top = [
+        {**row, "abusive": bad.get(("seller", str(row["entity"]))), "reason": why[0].text if why else None}
+        for row, why in zip(plain_rows(first), reasons, strict=True)
+    ]
+    cores = model.cores()
+    largest = sorted(cores, key=lambda core: -int(tensor.counts[core.cells].sum()))[:CORES]
+    rows = plain_rows(cores.frame(tensor))
+    named = {core.number: tensor.vocabulary("seller").text(core.members["seller"].codes) if "seller" in core.members
+             else [] for core in largest}  # fmt: skip
+    told = [{**rows[core.number - 1], "abusive_sellers": sum(bad.get(("seller", s), False) for s in named[core.number])}
+            for core in largest]  # fmt: skip
+    sellers = [flag for (mode, _), flag in bad.items() if mode == "seller"]
+    return {
+        "reviews": int(tensor.counts.sum()),
+        "modes": dict(zip(tensor.modes, tensor.shape, strict=True)),
+        "labels": model.aligned_.n_labels,
+        "abusive_share": sum(sellers) / max(len(sellers), 1),
+        "sellers": top,
+        "cores_found": len(cores),
+        "cores": told,
+        "gain": [dataclasses.asdict(gain) for gain in label_gain(model, truth)],
+    }
+
+
+def _show(story: dict[str, Any]) -> None:
+    sizes = story["modes"]
+    print(f"{story['reviews']:,} reviews, {sizes['seller']:,} sellers, {sizes['reviewer']:,} reviewers; ", end="")
+    print(f"learned from {story['labels']:,} labels")
+    print("\nThe ten most suspicious sellers")
+    print_table(
+        ["rank", "seller", "probability", "90% interval", "in truth", "main reason"],
+        [[str(s["rank"]), str(s["entity"]), _share(s["probability"]), f"{_share(s['lower'])} to {_share(s['upper'])}",
+          _truth(s), s["reason"] or ""] for s in story["sellers"]],
+        limit=110,
+    )  # fmt: skip
+    right = sum(bool(s["abusive"]) for s in story["sellers"])
+    print(f"{right} of {len(story['sellers'])} truly were abusive; of all sellers {story['abusive_share']:.0%} are")
+    print(f"\nThe largest of {story['cores_found']:,} cores: groups that act together")
+    print_table(
+        ["core", "sellers", "truly abusive", "reviewers", "reviews", "first", "last", "rating"],
+        [[str(c[k]) for k in ("core", "sellers", "abusive_sellers", "reviewers", "reviews", "first", "last", "rating")]
+         for c in story["cores"]],
+    )  # fmt: skip
+    print("\nWhat the labels gained, on accounts whose label was not given (AUC: 0.5 is chance, 1 is perfect)")
+    print_table(
+        ["mode", "accounts", "abusive", "without labels", "with labels"],
+        [[g["mode"], f"{g['accounts']:,}", f"{g['bad']:,}", f"{g['without_labels']:.3f}", f"{g['with_labels']:.3f}"]
+         for g in story["gain"]],
+    )  # fmt: skip
+    print(f"\n{story['seconds']:.0f} s. The report is {harmless(story['report'], 400)}: open it in a browser.")
+    print(f"Ask the model more: ringleader explain {harmless(story['model'], 400)} --mode seller ", end="")
+    print(harmless(str(story["sellers"][0]["entity"])))
+
+
+def _truth(seller: dict[str, Any]) -> str:
+    known = ", known" if seller["label"] is not None else ""
+    return {True: "abusive", False: "honest", None: "unknown"}[seller["abusive"]] + known
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -9,7 +9,8 @@ import typer
 
 from ringleader.cli.opening import load
 from ringleader.cli.options import Json
-from ringleader.cli.terminal import harmless, print_json, print_table
+from ringleader.cli.terminal import print_json, print_table
+from ringleader.names import harmless
 from ringleader.reasons import SHOWN, Explanation, say_time
 
 WIDEST = 140

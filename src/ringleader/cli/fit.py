@@ -25,11 +25,12 @@ from ringleader.cli.options import (
     parse_columns,
 )
 from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
-from ringleader.cli.terminal import harmless, note, print_json
+from ringleader.cli.terminal import note, print_json
 from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.head import Head
 from ringleader.labels import read_labels
+from ringleader.names import harmless
 from ringleader.tensor.encode import read_reviews
 
 

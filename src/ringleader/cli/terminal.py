@@ -1,22 +1,14 @@
-"""What the terminal shows: hostile names made harmless, JSON, and plain tables."""
+"""What the terminal shows: JSON, plain tables, and lines for the person; hostile names made harmless."""
 
 from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-"""Unicode categories that steer a terminal or hide text: controls, bidi marks, surrogates, separators."""
-
-
-def harmless(text: str, limit: int = 60) -> str:
-    """A name as it may be shown: control and direction characters spelt out, length limited."""
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in short)
+from ringleader.names import harmless
 
 
 def print_json(data: Any) -> None:

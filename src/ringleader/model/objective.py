@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.kernels.blocks import Factors, Rule
+from ringleader.kernels.blocks import Factors, Floats, Rule
 from ringleader.kernels.reference import log_logistic
 from ringleader.model.contrast import view_of
 from ringleader.model.hyper import gamma_shapes, tau
@@ -66,12 +66,18 @@ def log_posterior(problem: Problem, state: State, likelihood: float | None = Non
     return total + label_log_likelihood(problem, state) if problem.config.joint else total
 
 
-def effective_rank(state: State) -> float:
-    """exp(entropy) of the components' shares in the size of the tensor: R where all are equal, 1 where one rules."""
+def component_sizes(state: State) -> Floats:
+    """How large each component is in the tensor, (R,): |lambda_r| times the root mean squares of its columns."""
     size = np.abs(state.component_weights)
     for k in range(state.modes):
         rows = state.rows(k)
         size = size * np.sqrt(np.einsum("nr,nr->r", rows, rows, dtype=np.float64) / max(len(rows), 1))
+    return size
+
+
+def effective_rank(state: State) -> float:
+    """exp(entropy) of the components' shares in the size of the tensor: R where all are equal, 1 where one rules."""
+    size = component_sizes(state)
     if not np.isfinite(size).all() or size.sum() <= 0:
         return 0.0
     share = size[size > 0] / size.sum()

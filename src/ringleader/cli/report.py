@@ -1,0 +1,42 @@
+"""``ringleader report``: one self-contained HTML page about a model."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ringleader.cli.options import Json
+from ringleader.cli.terminal import print_json
+from ringleader.detector import load
+from ringleader.errors import SettingsError
+from ringleader.names import harmless
+from ringleader.report import write_report
+
+
+def command(
+    model: Annotated[str, typer.Argument(help="Folder of a model; an unfinished fit counts.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page to write.")] = "report.html",
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page about a model: who to look at and why, groups, charts, settings.
+
+    The page holds no script and loads nothing. Example: ringleader report model --output report.html
+    """
+    if Path(output).suffix.lower() not in (".html", ".htm"):
+        raise SettingsError(f"cannot write {output!r}; name it .html")
+    started = time.perf_counter()
+    detector = load(model)
+    path = write_report(detector, output)
+    size, seconds = path.stat().st_size, time.perf_counter() - started
+    if as_json:
+        print_json({"model": model, "report": str(path), "bytes": size, "complete": detector.complete_,
+                    "cores": len(detector.cores()), "seconds": round(seconds, 3)})  # fmt: skip
+        return
+    if not detector.complete_:
+        print("note: this fit is unfinished, and the page says so")
+    print(
+        f"report written to {harmless(str(path), 400)} ({size / 1000:,.0f} kB, {seconds:.1f} s); open it in a browser"
+    )

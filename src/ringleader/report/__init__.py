@@ -1,0 +1,39 @@
+"""One self-contained HTML page about a model: computed (``build``), then rendered (``render``)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ringleader.detector import RingDetector
+from ringleader.errors import StorageError
+from ringleader.report.build import build
+from ringleader.report.render import render
+from ringleader.report.shrink import shrink
+
+__all__ = ["LARGEST", "page", "write_report"]
+
+LARGEST = 2_000_000
+"""Bytes of a page, whatever the size of the data."""
+
+
+def page(model: RingDetector) -> str:
+    """The report of a model as HTML. The same model gives the same bytes."""
+    context = build(model)
+    text = render(context)
+    while len(text.encode()) > LARGEST:
+        context = shrink(context)
+        text = render(context)
+    return text
+
+
+def write_report(model: RingDetector, path: str | os.PathLike[str]) -> Path:
+    """Writes the report of a model to a file, and returns its path."""
+    target = Path(path)
+    text = page(model)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise StorageError(f"cannot write the report to {target}: {error.strerror or error}; choose another") from error
+    return target

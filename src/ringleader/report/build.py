@@ -1,0 +1,270 @@
+"""Computes the context of a report from a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import ringleader
+from ringleader.cores import Core, Cores
+from ringleader.detector import RingDetector
+from ringleader.errors import LabelError, SettingsError
+from ringleader.evaluation.truth import evaluate
+from ringleader.names import counted, harmless, percent, plural, power_of_ten
+from ringleader.plot_charts import Components, Curve, Training
+from ringleader.plot_core_data import has_ratings, has_times, matrix, ratings, timeline
+from ringleader.plot_score_data import components, judged, precision_recall, roc, training
+from ringleader.report import about
+from ringleader.report.context import Context, CoreSection, Fact, HeldOut, Members, Ranking, Table
+from ringleader.report.ranking import Subject, ranking, subjects
+
+CORES, CORES_LISTED = 12, 60
+"""Cores with a section of their own, and cores in the table."""
+MEMBERS = 40
+"""Members of a core that are named, in each mode."""
+MANY_SUBJECTS = 8
+"""Modes and targets that are ranked; further ones are left to ``ringleader score``."""
+SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
+
+
+def build(model: RingDetector) -> Context:
+    """Everything the page says about a model."""
+    tensor = model.tensor_
+    report = about.check_report(model)
+    cores = model.cores()
+    wanted = subjects(model)
+    rankings = [ranking(model, subject, f"ranking{i}") for i, subject in enumerate(wanted[:MANY_SUBJECTS])]
+    heldout, heldout_note = _heldout(model, wanted)
+    command, notes = about.command(model, report)
+    listed = cores[:CORES_LISTED]
+    frame = listed.frame(tensor)
+    source = about.source_name(report)
+    return Context(
+        title=f"Ringleader report{f' on {source}' if source else ''}",
+        lead=_lead(model, report),
+        unfinished=_unfinished(model),
+        facts=_facts(model, rankings, cores, heldout),
+        findings=_findings(model, rankings, cores),
+        rankings=tuple(rankings),
+        cores_table=Table(
+            tuple(harmless(str(c), 30) for c in frame.columns),
+            tuple(tuple(_cell(v) for v in row) for row in frame.itertuples(index=False)),
+            len(cores) - len(listed),
+        ),
+        cores=tuple(_core(model, core) for core in cores[:CORES]),
+        cores_total=len(cores),
+        heldout=heldout,
+        heldout_note=heldout_note,
+        training=_training(model),
+        components=_components(model),
+        quality=(*about.quality(model, report), *_left_out(wanted)),
+        examples=about.examples(report),
+        modes=about.modes(model, report),
+        settings=about.settings(model),
+        command=command,
+        command_notes=notes,
+        version=ringleader.__version__,
+    )
+
+
+def _lead(model: RingDetector, report: dict[str, Any] | None) -> str:
+    tensor = model.tensor_
+    ids = [
+        counted(n, harmless(v.mode, 30))
+        for n, v in zip(tensor.shape, tensor.vocabularies, strict=True)
+        if v.kind == "id"
+    ]
+    span = report["time"] if report is not None else None
+    when = f", from {str(span['first'])[:10]} to {str(span['last'])[:10]}" if span else ""
+    return f"{counted(int(tensor.counts.sum()), 'review')}: {', '.join(reversed(ids))}{when}."
+
+
+def _unfinished(model: RingDetector) -> str:
+    if model.complete_:
+        return ""
+    return (
+        f"This fit was stopped after {counted(model.state_.sweep, 'sweep')} of {model.config_.sweeps}. What follows is "
+        "what it knew then: no labels were used yet for probabilities. Finish it with --resume and report again."
+    )
+
+
+def _facts(
+    model: RingDetector, rankings: list[Ranking], cores: Cores, heldout: tuple[HeldOut, ...]
+) -> tuple[Fact, ...]:
+    facts = [Fact(f"{int(model.tensor_.counts.sum()):,}", "reviews")]
+    for found in [r for r in rankings if r.main][:2]:
+        if found.column == "probability":
+            above = sum(found.chart.counts[len(found.chart.counts) // 2 :])
+            facts.append(Fact(f"{above:,}", f"of {counted(found.total, found.mode)} more likely than not"))
+        else:
+            facts.append(Fact(f"{found.total:,}", f"{plural(found.mode)} ranked by {found.column}"))
+    facts.append(Fact(f"{len(cores):,}", "groups that act together" if len(cores) != 1 else "group that acts together"))
+    labels = model.aligned_.n_labels
+    facts.append(Fact(f"{labels:,}", "labels to learn from" if labels != 1 else "label to learn from"))
+    return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts))
+
+
+def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tuple[str, ...]:
+    found = []
+    if not model.aligned_.n_labels:
+        found.append(
+            "No account is labelled: entities are ranked by what the reviews alone say, without probabilities."
+        )
+    for r in [r for r in rankings if r.main]:
+        first = f"{r.chart.title}." if r.column == "probability" else ""
+        if r.rows:
+            top = r.rows[0]
+            first += f" First among {plural(r.mode)} is {top.name} ({r.column} {top.judged})."
+            first += f" Main reason: {top.reasons[0].text}." if top.reasons else ""
+        found.append(first.strip())
+    others = [f"{r.chart.title}." for r in rankings if not r.main and r.column == "probability"]
+    found += [" ".join(others)] if others else []
+    if len(cores):
+        found.append(f"The surest of {counted(len(cores), 'group')} has {_people(cores[0])}. {_odds(cores[0])}")
+    else:
+        found.append("No groups: nobody acts together more than chance and taste explain.")
+    return tuple(found)
+
+
+def _core(model: RingDetector, core: Core) -> CoreSection:
+    tensor = model.tensor_
+    frame = Cores((core,)).frame(tensor).iloc[0]
+    first, last = frame["first"], frame["last"]
+    when = f" between {first} and {last}" if first and first != last else f" in {first}" if first else ""
+    many = core.density / core.expected if core.expected > 0 else float("inf")
+    sentence = (
+        f"{_people(core)} {SIDES[core.side]}{when}, in {counted(int(frame['reviews']), 'review')}. They meet in "
+        f"{percent(core.density)} of the cases in which they could, "
+        f"{f'{many:,.0f} times' if np.isfinite(many) and many >= 2 else 'more than'} what activity and popularity "
+        f"explain. {_odds(core)}"
+    )
+    facts = [Fact(f"{len(m.codes):,}", plural(harmless(mode, 30)) if len(m.codes) != 1 else harmless(mode, 30))
+             for mode, m in reversed(core.members.items())]  # fmt: skip
+    facts += [Fact(f"{int(frame['reviews']):,}", "reviews"), Fact(percent(core.density), "of possible meetings")]
+    facts.append(Fact(power_of_ten(core.log10_p), "bound on chance"))
+    try:
+        block = matrix(tensor, core, model.config_.contrast)
+    except SettingsError:
+        block = None
+    named = Cores((core,)).members_frame(tensor)
+    members = []
+    for mode in reversed(core.members):
+        rows = named[named["mode"] == mode]
+        told = tuple((harmless(str(r["entity"])), f"{r['strength']:.2f}", f"{r['reviews']:,}")
+                     for r in rows.head(MEMBERS).to_dict("records"))  # fmt: skip
+        table = Table(
+            (harmless(mode, 30), "chance that it belongs", "reviews in the core"), told, len(rows) - len(told)
+        )
+        members.append(Members(counted(len(rows), harmless(mode, 30)), table))
+    return CoreSection(
+        number=core.number,
+        heading=f"Core {core.number}: {_people(core)}",
+        sentence=sentence,
+        facts=tuple(facts),
+        matrix=block,
+        timeline=timeline(tensor, core) if has_times(tensor) else None,
+        ratings=ratings(tensor, core) if has_ratings(tensor) else None,
+        members=tuple(members),
+    )
+
+
+def _people(core: Core) -> str:
+    parts = [counted(len(m.codes), harmless(mode, 30)) for mode, m in core.members.items()]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def _odds(core: Core) -> str:
+    return (
+        f"A market without lockstep shows such a group anywhere with a chance of at most {power_of_ten(core.log10_p)}."
+    )
+
+
+def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut, ...], str]:
+    """The figures and curves on the labels that were held out, or why there are none."""
+    if model.heldout_ is None:
+        if model.labels_ is None:
+            return (), "There are no labels to measure on."
+        return (), "No labels were held out, so nothing is measured here; fit with --holdout 0.2 to keep some back."
+    if model.heldout_.target_kind == "real":
+        return (_real(model),), ""
+    places = {(s.mode, s.name): (i, s.main) for i, s in enumerate(wanted)}
+    results = [(places.get((r["mode"], r["target"]), (len(places), False)), r) for r in evaluate(model, model.heldout_)]
+    found = []
+    for (_, main), result in sorted(results, key=lambda r: r[0]):
+        mode, target = result["mode"], result["target"]
+        curves: tuple[Curve, ...] = ()
+        try:
+            if not main:
+                raise SettingsError("curves are drawn for the main target of a mode")
+            labels, score, name = judged(model, model.heldout_, mode, target)
+            curves = (precision_recall(labels, score, mode, name), roc(labels, score, mode, name))
+        except (LabelError, SettingsError):
+            pass  # the result says why
+        figures = (
+            ("auc", "AUC"),
+            ("average_precision", "average precision"),
+            ("calibration_error", "calibration error"),
+        )
+        facts = [Fact(f"{result[key]:.3f}", f"{words} on held-out {plural(harmless(mode, 30))}")
+                 for key, words in figures if result[key] is not None]  # fmt: skip
+        note = f"{counted(result['accounts'], harmless(mode, 30))} held out, {result['bad']:,} of them bad."
+        why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
+        reason = f" {why[:1].upper()}{why[1:]}." if why else ""
+        heading = f"Held-out {plural(harmless(mode, 30))}: {harmless(target, 30)}"
+        found.append(HeldOut(heading, tuple(facts), note + reason, curves))
+    return tuple(found), "" if found else "None of the labels that were held out is in the reviews."
+
+
+def _real(model: RingDetector) -> HeldOut:
+    """Numbers have no curves: how well the order of the held-out is met."""
+    from scipy.stats import spearmanr
+
+    assert model.heldout_ is not None
+    facts = []
+    for target in model.heldout_.align(model.tensor_).targets:
+        mode = model.tensor_.modes[target.mode]
+        if len(target.codes) < 3 or target.name not in {
+            t.name for t in model.problem_.targets if t.mode == target.mode
+        }:
+            continue
+        frame = model.scores(mode, target.name)
+        order = model.tensor_.vocabularies[target.mode].lookup(frame["entity"].to_numpy())
+        value = np.empty(len(order))
+        value[order] = frame["score"]
+        if np.ptp(value[target.codes]) > 0 and np.ptp(target.values) > 0:
+            rank = float(spearmanr(value[target.codes], target.values).statistic)
+            facts.append(
+                Fact(
+                    f"{rank:.3f}",
+                    f"rank correlation on held-out {plural(harmless(mode, 30))}, {harmless(target.name, 30)}",
+                )
+            )
+    return HeldOut("Held-out numbers", tuple(facts), "The labels are numbers, so there is no precision or ROC.", ())
+
+
+def _training(model: RingDetector) -> Training | None:
+    try:
+        return training(model)
+    except SettingsError:
+        return None
+
+
+def _components(model: RingDetector) -> Components | None:
+    try:
+        return components(model)
+    except SettingsError:
+        return None
+
+
+def _left_out(wanted: list[Subject]) -> tuple[str, ...]:
+    over = len(wanted) - MANY_SUBJECTS
+    return (
+        (f"{counted(over, 'further ranking')} left out of this page; ringleader score has them.",) if over > 0 else ()
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else harmless(str(value), 60)

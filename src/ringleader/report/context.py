@@ -1,0 +1,141 @@
+"""The context of a report: everything the page says, as frozen plain values. The template gets this and no model.
+
+Every text that came from the data is as it may be shown (``ringleader.names``); the template escapes it for HTML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ringleader.plot_charts import Chart, Components, Curve, Matrix, Ratings, Row, Scores, Timeline, Training
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that is shown large, and what it is."""
+
+    value: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text. ``left_out`` says how many more there are."""
+
+    header: Row
+    rows: tuple[Row, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an entity has its score: a sentence, what it adds, and how unusual that is."""
+
+    text: str
+    adds: str
+    unusual: str
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One entity. ``low``, ``middle`` and ``high`` are places from 0 to 100 on the bar; None where there is none."""
+
+    rank: int
+    name: str
+    judged: str
+    interval: str
+    low: float | None
+    middle: float | None
+    high: float | None
+    reviews: str
+    label: str
+    cores: tuple[int, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The most suspicious entities of a mode for one target; ``main`` where it is the first of its mode."""
+
+    key: str
+    heading: str
+    main: bool
+    mode: str
+    column: str
+    interval: bool
+    note: str
+    total: int
+    rows: tuple[Ranked, ...]
+    chart: Scores
+
+
+@dataclass(frozen=True)
+class Members:
+    """Who belongs to a core, in one mode: name, strength, reviews; surest first."""
+
+    heading: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class CoreSection:
+    """One core."""
+
+    number: int
+    heading: str
+    sentence: str
+    facts: tuple[Fact, ...]
+    matrix: Matrix | None
+    timeline: Timeline | None
+    ratings: Ratings | None
+    members: tuple[Members, ...]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How well the model does on labels it was not given; the curves where both kinds were held out."""
+
+    heading: str
+    facts: tuple[Fact, ...]
+    note: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Context:
+    """The page."""
+
+    title: str
+    lead: str
+    unfinished: str
+    facts: tuple[Fact, ...]
+    findings: tuple[str, ...]
+    rankings: tuple[Ranking, ...]
+    cores_table: Table
+    cores: tuple[CoreSection, ...]
+    cores_total: int
+    heldout: tuple[HeldOut, ...]
+    heldout_note: str
+    training: Training | None
+    components: Components | None
+    quality: tuple[str, ...]
+    examples: Table
+    modes: Table
+    settings: Table
+    command: str
+    command_notes: tuple[str, ...]
+    version: str
+
+    def charts(self) -> dict[str, Chart]:
+        """Every chart of the page, by the name that begins its ids."""
+        found: dict[str, Chart | None] = {}
+        for i, ranking in enumerate(self.rankings):
+            found[f"scores{i}"] = ranking.chart
+        for core in self.cores:
+            found[f"core{core.number}"] = core.matrix
+            found[f"time{core.number}"] = core.timeline
+            found[f"rating{core.number}"] = core.ratings
+        for i, held in enumerate(self.heldout):
+            found |= {f"curve{i}-{j}": curve for j, curve in enumerate(held.curves)}
+        found |= {"training": self.training, "components": self.components}
+        return {name: chart for name, chart in found.items() if chart is not None}

@@ -1,0 +1,63 @@
+"""A context as one page of HTML: no script, nothing loaded, styles allowed by their hash alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from ringleader.plot_colours import DARK, LIGHT
+from ringleader.report.context import Context
+from ringleader.report.svg import svgs
+
+SHOWN = 10
+"""Ranks that are seen at once; the others open on demand."""
+SHORT = 16
+"""Letters of a cell that is not broken into lines."""
+PAGE = {"light": "#f4f6f8", "dark": "#0d1218"}
+NUMERIC = re.compile(r"^[-+<>]?\s?[\d.,]+(e[-+]?\d+)?%?$")
+
+
+def render(context: Context) -> str:
+    """The page. The same context gives the same bytes."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["numeric"] = lambda text: bool(NUMERIC.match(text))
+    environment.filters["kind"] = _kind
+    template = environment.from_string(_file("page.html.j2"))
+    style = stylesheet()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    drawn = {name: Markup(drawn) for name, drawn in svgs(context.charts()).items()}  # reduced to shapes and texts
+    return template.render(
+        report=context,
+        svgs=drawn,
+        style=Markup(style),  # our own file
+        style_hash=f"sha256-{digest}",
+        shown=SHOWN,
+        with_section=frozenset(core.number for core in context.cores),
+    )
+
+
+def stylesheet() -> str:
+    """The styles of the page, with the colours of the charts for light and dark."""
+    light = _variables({**LIGHT, "page": PAGE["light"]})
+    dark = _variables({**DARK, "page": PAGE["dark"]})
+    classes = "".join(f".f-{role}{{fill:var(--{role})}}.s-{role}{{stroke:var(--{role})}}" for role in LIGHT)
+    shades = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f"{shades}\n{_file('page.css')}{classes}"
+
+
+def _kind(cell: str) -> str:
+    """The class of a cell: numbers go to the right, short texts such as dates stay in one line."""
+    return "n" if NUMERIC.match(cell) else "w" if len(cell) <= SHORT else "t"
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return ";".join(f"--{name}:{colour}" for name, colour in colours.items())
+
+
+def _file(name: str) -> str:
+    return (files("ringleader.report") / name).read_text(encoding="utf-8")

@@ -1,0 +1,258 @@
+"""The page of every kind of model: complete, readable, closed to the outside, the same each time."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from page_checks import contrast, faults, parse
+from ring_market import detector, ring_labels, ring_table
+
+import ringleader as rl
+from ringleader import report
+from ringleader.plot_colours import DARK, LIGHT
+from ringleader.report.build import build
+from ringleader.report.context import Context, Table
+from ringleader.report.render import PAGE, render
+from ringleader.report.shrink import shrink
+
+Model = rl.RingDetector
+
+
+@pytest.fixture(scope="module")
+def context(model: Model) -> Context:
+    return build(model)
+
+
+@pytest.fixture(scope="module")
+def page(context: Context) -> str:
+    return render(context)
+
+
+def test_the_page_says_who_why_and_how_good(context: Context, page: str) -> None:
+    text = parse(page).all("main")[0].text
+    for who in ("Sellers", "Reviewers", "Products"):
+        assert f"{who} to look at first" in text
+    for heading in (
+        "Summary",
+        "Groups that act together",
+        "Core 1",
+        "How good it is",
+        "The model",
+        "The data",
+        "Settings",
+    ):
+        assert heading in text, heading
+    first = context.rankings[0]
+    assert [first.mode, first.column, first.rows[0].rank] == ["seller", "probability", 1]
+    assert first.rows[0].name.startswith("rings")
+    assert first.rows[0].cores == (1,)
+    assert first.rows[0].reasons and first.rows[0].interval
+    assert "AUC" in text and "average precision" in text
+    assert "--holdout 0.4" in text and "--seed 0" in text and rl.__version__ in text
+
+
+def test_every_chart_has_a_title_a_summary_and_its_numbers(context: Context, page: str) -> None:
+    root = parse(page)
+    figures = root.all("figure")
+    names = {
+        "core1",
+        "time1",
+        "rating1",
+        "scores0",
+        "scores1",
+        "scores2",
+        "curve0-0",
+        "curve0-1",
+        "training",
+        "components",
+    }
+    assert names <= set(context.charts())
+    assert len(figures) == len(context.charts())
+    for figure in figures:
+        assert len(figure.all("figcaption")[0].text) > 20
+        assert len(figure.all("p")[0].text) > 30
+        assert figure.all("details")[0].all("td")
+        assert figure.all("svg")[0].all("path")
+
+
+def test_the_core_is_a_block_of_the_matrix(context: Context) -> None:
+    block = context.cores[0].matrix
+    assert block is not None
+    core = [(row, column) for row, column, _ in block.cells if row < block.core_rows and column < block.core_columns]
+    inside = len(core) / (block.core_rows * block.core_columns)
+    outside = (len(block.cells) - len(core)) / (
+        len(block.row_names) * len(block.column_names) - block.core_rows * block.core_columns
+    )
+    assert inside > 0.7 > 3 * outside
+    assert set(block.row_names[: block.core_rows]) == {f"rings{j}" for j in range(6)}
+    assert {level for row, column, level in block.cells if (row, column) in core} == {4}
+
+
+def test_the_timeline_and_the_ratings_compare_the_core_with_the_market(context: Context) -> None:
+    core = context.cores[0]
+    assert core.timeline is not None and core.ratings is not None
+    for shares in (core.timeline.core, core.timeline.market, core.ratings.core, core.ratings.market):
+        assert sum(shares) == pytest.approx(1.0)
+    assert len(core.timeline.starts) == len(core.timeline.core) + 1
+    assert core.ratings.core[-1] == 1.0 > core.ratings.market[-1]
+
+
+def test_held_out_labels_give_curves_that_end_where_they_must(context: Context) -> None:
+    recall, roc = context.heldout[0].curves
+    assert recall.x[-1] == pytest.approx(1.0)
+    assert (roc.x[0], roc.y[0], roc.x[-1], roc.y[-1]) == (0.0, 0.0, 1.0, 1.0)
+    assert all(a <= b for a, b in zip(roc.x, roc.x[1:], strict=False))
+
+
+def test_the_page_can_be_read_by_all(page: str) -> None:
+    assert faults(page) == []
+
+
+@pytest.mark.parametrize("colours", [{**LIGHT, "page": PAGE["light"]}, {**DARK, "page": PAGE["dark"]}])
+def test_text_and_charts_stand_out_in_light_and_dark(colours: dict[str, str]) -> None:
+    for ground in (colours["paper"], colours["page"]):
+        for role in ("ink", "muted", "core", "bad", "good"):  # as text: 4.5 to 1 (WCAG 2 AA)
+            assert contrast(colours[role], ground) >= 4.5, role
+    for role in ("market", *(f"rating{i}" for i in range(1, 6))):  # as shapes: 3 to 1
+        assert contrast(colours[role], colours["paper"]) >= 3.0, role
+
+
+def test_the_check_of_the_page_finds_faults(page: str) -> None:
+    broken = {
+        'lang="en"': "",
+        'scope="col"': "",
+        "<h1>": "<h1></h1><h1>",
+        "<footer><p>": "<footer><h5>a</h5><p>",
+        'aria-labelledby="core1-title"': "",
+        '<main id="main">': '<main id="main"><p onclick="x">a</p>',
+        "<footer>": '<footer><img src="https://example.com/a.png">',
+    }
+    for old, new in broken.items():
+        assert old in page
+        assert faults(page.replace(old, new)), old
+
+
+def test_nothing_but_the_styles_of_the_page_may_load(page: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    style = re.search(r"<style>(.*?)</style>", page, re.S)
+    assert policy is not None and style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert policy[1].replace("&#39;", "'").startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert "unsafe" not in policy[1]
+    assert "http" not in page.replace("http-equiv", "")
+    assert "url(" not in style[1] and "@import" not in style[1]
+
+
+def test_the_same_model_gives_the_same_bytes(model: Model, page: str, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    assert report.page(rl.load(tmp_path / "model")) == page
+
+
+def test_charts_do_not_follow_the_users_style(context: Context, page: str) -> None:
+    import matplotlib as mpl
+
+    with mpl.rc_context({"axes.facecolor": "black", "font.size": 30, "svg.fonttype": "path", "axes.grid": True}):
+        assert render(context) == page
+        assert mpl.rcParams["font.size"] == 30
+
+
+def rated(changes: Callable[[pd.DataFrame], pd.DataFrame], **reading: object) -> rl.SparseTensor:
+    return rl.read_reviews(changes(ring_table()), **reading)  # type: ignore[arg-type]
+
+
+def several_targets() -> Model:
+    labels = ring_labels()
+    return detector(holdout=0.4).fit(
+        rated(lambda t: t), rl.read_labels(pd.concat([labels, labels.assign(target="boost")]))
+    )
+
+
+def real_target() -> Model:
+    labels = ring_labels()
+    numbers = labels["label"] * 3.0 + np.linspace(0, 1, len(labels))
+    return detector(holdout=0.4).fit(
+        rated(lambda t: t), rl.read_labels(labels.assign(label=numbers), target_kind="real")
+    )
+
+
+def tiny() -> Model:
+    table = pd.DataFrame({"reviewer": ["a", "b", "a"], "product": ["x", "y", "y"]})
+    return detector().fit(rl.read_reviews(table))
+
+
+def one_label() -> Model:
+    table = pd.DataFrame({"reviewer": ["a", "b"], "product": ["x", "y"], "rating": [5, 5], "timestamp": [1.5e9, 1.5e9]})
+    return detector().fit(rl.read_reviews(table), pd.DataFrame({"mode": ["reviewer"], "entity": ["a"], "label": [1]}))
+
+
+def updated() -> Model:
+    table = ring_table()
+    return detector().fit(rl.read_reviews(table[:1500]), ring_labels()).partial_fit(table[1500:])
+
+
+KINDS: dict[str, tuple[Callable[[], Model], str]] = {
+    "no labels": (lambda: detector().fit(rated(lambda t: t)), "No account is labelled"),
+    "no rating": (
+        lambda: detector().fit(rated(lambda t: t.drop(columns="rating")), ring_labels()),
+        "no column for rating",
+    ),
+    "no time": (lambda: detector().fit(rated(lambda t: t.drop(columns="timestamp")), ring_labels()), "Core 1"),
+    "two axes": (
+        lambda: detector().fit(rated(lambda t: t, modes=["who=reviewer", "where=seller"])),
+        "--axis who=reviewer:id",
+    ),
+    "several targets": (several_targets, "Sellers to look at first by boost"),
+    "real target": (real_target, "rank correlation on held-out"),
+    "paper preset": (lambda: detector(preset="paper").fit(rated(lambda t: t), ring_labels()), "--preset paper"),
+    "tiny": (tiny, "None: nobody acts together"),
+    "one label": (one_label, "1 label"),
+    "arrays": (lambda: detector().fit(rl.SparseTensor.from_arrays([[0, 0], [1, 1], [1, 0]])), "came as arrays"),
+    "updated": (updated, "the table that was read last"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_model_has_its_page(kind: str) -> None:
+    make, says = KINDS[kind]
+    text = report.page(make())
+    assert faults(text) == []
+    assert says in parse(text).all("main")[0].text
+    assert len(text.encode()) < report.LARGEST
+
+
+def test_an_unfinished_fit_says_so(tmp_path: Path) -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        detector().fit(rated(lambda t: t), ring_labels(), callback=stop, checkpoint=tmp_path / "model")
+    text = report.page(rl.load(tmp_path / "model"))
+    assert "Unfinished." in text and "--resume" in text
+    assert faults(text) == []
+
+
+def test_a_page_never_grows_beyond_its_limit(context: Context, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = dataclasses.replace(context.cores[0], matrix=None, timeline=None, ratings=None)
+    many = tuple(dataclasses.replace(bare, number=i, members=bare.members * 9) for i in range(1, 13))
+    large = dataclasses.replace(context, cores=many, cores_total=500, rankings=(), heldout=())
+    monkeypatch.setattr(report, "build", lambda _: large)
+    monkeypatch.setattr(report, "LARGEST", 90_000)
+    assert len(render(large).encode()) > 150_000
+    text = report.page(model)
+    assert len(text.encode()) <= 90_000
+    assert faults(text) == []
+    assert "500 cores found" in parse(text).text and "have a section of their own" in parse(text).text
+
+
+def test_what_is_left_out_is_counted() -> None:
+    table = Table(("a",), tuple((str(i),) for i in range(40)), 7)
+    blank = Context("", "", "", (), (), (), table, (), 0, (), "", None, None, (), table, table, table, "", (), "")
+    assert (len(shrink(blank).cores_table.rows), shrink(blank).cores_table.left_out) == (20, 27)
