@@ -29,7 +29,7 @@ def command(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="For paper: small markets, no tuning; minutes.")] = False,
     reviews: Annotated[
-        int | None, typer.Option("--reviews", min=1000, help="Size of a market: 150,000; 1,000,000 for speed.")
+        int | None, typer.Option("--reviews", min=1000, help="Size of a market; 1,000,000 for speed.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Markets, or draws of the folds; 5 or 10.")

@@ -58,11 +58,11 @@ BATCH_MOVES = {"natural-gradient": natural.batch_move, "sgd": sgd.batch_move, "o
 class Plan(NamedTuple):
     """How much is done."""
 
-    reviews: int = 150_000
+    reviews: int = 100_000
     seeds: int = 5
     difficulty: str = "medium"
     budget: int = BUDGET
-    tuning_seeds: int = 2
+    tuning_seeds: int = 1
     iterations: int = 1000
     repeats: int = 5  # of each timing
     methods: tuple[str, ...] = ()  # names of rows; all where empty

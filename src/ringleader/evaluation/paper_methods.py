@@ -59,13 +59,15 @@ def read_market(reviews: int, difficulty: str, seed: int) -> Market:
 
 
 _PAPER: tuple[Settings, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
-_COMPLETE: tuple[Settings, ...] = ({}, {"epochs": 8}, {"epochs": 40}, {"rank": 10})
-_STOCHASTIC: tuple[Settings, ...] = (
-    {},
-    {"epochs": 8},
-    {"epochs": 40},
-    {"settings": {"gradient_scale": 2.0}},
-)
+_FIXED = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
+"""Priors at variance 1 and non-negative rows in place of learned ones: what the default detector has."""
+_CORRECTED: tuple[Settings, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "epochs": 40})
+_LAST = {
+    "natural-gradient": {"settings": _FIXED, "rank": 48},
+    "sgd": {"settings": {"gradient_scale": 2.0}},
+    "online-em": {"epochs": 40},
+}
+"""The fourth candidate is the learner's own: what earlier tries had shown to help it most."""
 
 
 def _logistic(preset: str) -> list[Method]:
@@ -73,10 +75,9 @@ def _logistic(preset: str) -> list[Method]:
     mark, fixed = f" [{preset}]", {"preset": preset}
     found = []
     for learner, registry in LEARNERS.items():
-        corrected = _STOCHASTIC if learner == "sgd" else _COMPLETE
-        choices = _PAPER if preset == "paper" else corrected
+        choices = _PAPER if preset == "paper" else (*_CORRECTED, _LAST[learner])
         found.append(Method(registry + mark, registry, "paper", True, fixed, choices, registry))
-    choices = _PAPER if preset == "paper" else _COMPLETE
+    choices = _PAPER if preset == "paper" else (*_CORRECTED, _LAST["natural-gradient"])
     return [Method("logistic-cp" + mark, "logistic-cp", "paper", False, fixed, choices, "logistic-cp"), *found[::-1]]
 
 
