@@ -59,10 +59,10 @@ def read_market(reviews: int, difficulty: str, seed: int) -> Market:
 
 
 _PAPER: tuple[Settings, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
-_FIXED = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
+_FIXED: Settings = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
 """Priors at variance 1 and non-negative rows in place of learned ones: what the default detector has."""
 _CORRECTED: tuple[Settings, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "epochs": 40})
-_LAST = {
+_LAST: dict[str, Settings] = {
     "natural-gradient": {"settings": _FIXED, "rank": 48},
     "sgd": {"settings": {"gradient_scale": 2.0}},
     "online-em": {"epochs": 40},
