@@ -3,9 +3,9 @@
     python benchmarks/ablation.py --seeds 1100 1101 1102 [--reviews 150000] [--write]
 
 Test AUC of sellers and activity-matched AUC of reviewers with the known labels, and without labels; generated markets.
-Parts: contrast negatives; leave-one-out evidence; the lockstep start; evidence, lockstep and association as inputs
-(evidence and lockstep also in what is believed without labels); the bends of the head; and joint training, which is
-off by default and turned on here.
+Parts: contrast negatives; leave-one-out evidence; the lockstep start; evidence, lockstep, association and company as
+inputs (evidence and lockstep also in what is believed without labels); the bends of the head; and joint training, which
+is off by default and turned on here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import numpy as np
 
 import ringleader as rl
 from machine import describe, write_section
+from ringleader.company import FirstRound, first_round, with_company
 from ringleader.covariates import behaviour
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split, market_split
 from ringleader.evidence import ReviewEvidence, normal_scores, suspicion_parts
 from ringleader.head import HeadSettings, fit_head
-from ringleader.head_inputs import shared_inputs, with_association
-from ringleader.labels import DEFAULT_TARGET
+from ringleader.head_inputs import Inputs, shared_inputs, with_association
+from ringleader.labels import DEFAULT_TARGET, Target
 
 FITS: dict[str, dict[str, object]] = {
     "as it is": {},
@@ -37,8 +38,9 @@ FITS: dict[str, dict[str, object]] = {
 PARTS: dict[str, tuple[str, ...]] = {
     "no evidence": ("evidence",),
     "no lockstep": ("lockstep",),
-    "no association": ("association",),
-    "no evidence, lockstep, association": ("evidence", "lockstep", "association"),
+    "no company": ("company",),
+    "no association, no company": ("association", "company"),
+    "no evidence, lockstep, association, company": ("evidence", "lockstep", "association", "company"),
 }
 
 STRAIGHT = replace(HeadSettings(), spline_variance=1e-4)
@@ -47,6 +49,30 @@ STRAIGHT = replace(HeadSettings(), spline_variance=1e-4)
 def judged(scores: np.ndarray, split: Split) -> float:
     tested = scores[split.test]
     return auc(split.truth, tested) if split.mode == "seller" else matched_auc(split.truth, tested, split.activity)
+
+
+def _label_free(
+    detector: rl.RingDetector, k: int, found: ReviewEvidence, off: tuple[str, ...]
+) -> tuple[Inputs, np.ndarray]:
+    """What a mode is judged by without labels: the inputs, and the suspicion less what is off."""
+    tensor, lockstep = detector.tensor_, detector.lockstep()
+    names, parts = suspicion_parts(tensor, k, found, lockstep)
+    kept = [
+        p
+        for n, p in zip(names, parts, strict=True)
+        if ("evidence" if n.startswith("evidence") else "lockstep") not in off
+    ]
+    suspicion = np.mean(kept, axis=0) if kept else normal_scores(np.zeros(tensor.shape[k]))
+    return shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=found, lockstep=lockstep), suspicion
+
+
+def _first_round(
+    detector: rl.RingDetector, found: ReviewEvidence, targets: list[Target], off: tuple[str, ...]
+) -> FirstRound:
+    read = {t.mode: _label_free(detector, t.mode, found, off) for t in targets}
+    free = {k: inputs.without(off) for k, (inputs, _) in read.items()}
+    believed = {k: suspicion for k, (_, suspicion) in read.items()}
+    return first_round(detector.tensor_, detector.lockstep(), targets, free, believed, seed=0)
 
 
 def figures(
@@ -58,17 +84,14 @@ def figures(
 ) -> tuple[float, float]:
     """(with labels, without labels) of one mode."""
     tensor, k = detector.tensor_, detector.tensor_.mode_index(split.mode)
-    names, parts = suspicion_parts(tensor, k, found, detector.lockstep())
-    kept = [
-        p
-        for n, p in zip(names, parts, strict=True)
-        if ("evidence" if n.startswith("evidence") else "lockstep") not in off
-    ]
-    suspicion = np.mean(kept, axis=0) if kept else normal_scores(np.zeros(tensor.shape[k]))
     target = next(t for t in detector.problem_.targets if t.mode == k and t.name == DEFAULT_TARGET)
-    inputs = shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=found, lockstep=detector.lockstep())
+    inputs, suspicion = _label_free(detector, k, found, off)
     targets = [t for t in detector.problem_.targets if t.name == DEFAULT_TARGET]
-    inputs = with_association(inputs, tensor, k, detector.lockstep(), targets, 0).without(off)
+    place = tensor, k, detector.lockstep()
+    inputs = with_association(inputs, *place, targets, 0)
+    if "company" not in off:
+        inputs = with_company(inputs, *place, target, _first_round(detector, found, targets, off))
+    inputs = inputs.without(off)
     groups = [inputs.groups[name] for name in inputs.names]
     head = fit_head(
         inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups, settings=settings

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 import ringleader as rl
+from ringleader.company import first_round, with_company
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import market_split
@@ -51,7 +52,10 @@ class Prepared:
         codes = np.flatnonzero(~np.isnan(known))
         values = np.where(known[codes] > 0, 1.0, -1.0)
         target = Target(self.k, DEFAULT_TARGET, "binary", codes.astype(np.int32), values)
-        inputs = with_association(self.inputs, self.tensor, self.k, self.lockstep, [target], 0)
+        place = self.tensor, self.k, self.lockstep
+        free, beliefs = {self.k: self.inputs}, {self.k: self.suspicion}
+        found = first_round(self.tensor, self.lockstep, [target], free, beliefs, seed=0)
+        inputs = with_company(with_association(self.inputs, *place, [target], 0), *place, target, found)
         groups = [inputs.groups[name] for name in inputs.names]
         head = fit_head(
             inputs.values, inputs.names, codes, values, fallback=self.suspicion, groups=groups, settings=settings

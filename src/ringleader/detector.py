@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ringleader import store
+from ringleader.company import LEAST_GAIN, LEAST_MODES, FirstRound, first_round, reads_company, with_company
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.covariates import Market, behaviour, read_market
 from ringleader.covariates_given import Aligned, GivenCovariates, read_covariates
@@ -28,7 +29,7 @@ from ringleader.evidence import (
     suspicion_parts,
 )
 from ringleader.head_inputs import Inputs, shared_inputs, with_association, with_given
-from ringleader.heads import AnyHead, contributions, fit_target, heads_to_arrays, judge
+from ringleader.heads import AnyHead, contributions, fit_target, heads_to_arrays, judge, labels_likelihood
 from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.lockstep import Lockstep, find_lockstep, start_rows
@@ -317,6 +318,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self._market: Market | None = None
         self._cores: Cores | None = None
         self._inputs: dict[int, Inputs] = {}
+        self._first_rounds: dict[str, FirstRound] = {}
         self.heads_ = None
 
     def _fit_heads(self) -> tuple[AnyHead, ...]:
@@ -328,23 +330,60 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         suspicion = {mode: self.suspicion(mode) for mode in dict.fromkeys(modes)}
         for target, mode in zip(self.problem_.targets, modes, strict=True):
             share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
-            heads.append(fit_target(target, self.inputs(mode, target.name), suspicion[mode], share))
+            always, may = self._company(target.name)
+            head = fit_target(target, self._known_inputs(mode, target.name, always), suspicion[mode], share)
+            if may and not always:
+                other = fit_target(target, self._known_inputs(mode, target.name, True), suspicion[mode], share)
+                if labels_likelihood(other) - labels_likelihood(head) >= LEAST_GAIN:
+                    head = other
+            heads.append(head)
         return tuple(heads)
+
+    def _company(self, name: str) -> tuple[bool, bool]:
+        """Whether the heads of a target always read company, and whether they may."""
+        wanted = [t for t in self.problem_.targets if t.name == name]
+        # The first round is one of heads, which the other presets have not, and of probabilities.
+        may = bool(wanted) and self.preset == "default" and all(t.kind == "binary" for t in wanted)
+        return may and len(wanted) >= LEAST_MODES, may
 
     def inputs(self, mode: str, target: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode."""
         self._check_fitted()
+        name = target or DEFAULT_TARGET
+        company = self._company(name)[0]
+        if self.heads_:
+            read = [h.names for t, h in zip(self.problem_.targets, self.heads_, strict=True) if t.name == name]
+            company = any(map(reads_company, read))
+        return self._known_inputs(mode, name, company)
+
+    def _known_inputs(self, mode: str, name: str, company: bool) -> Inputs:
         k = self.tensor_.mode_index(mode)
+        wanted = [t for t in self.problem_.targets if t.name == name]
+        made = with_association(self._label_free(k), self.tensor_, k, self.lockstep(), wanted, self.config_.seed)
+        if not company:
+            return made
+        if name not in self._first_rounds:
+            free = {t.mode: self._label_free(t.mode) for t in wanted}
+            beliefs = {j: self.suspicion(self.tensor_.modes[j]) for j in free}
+            self._first_rounds[name] = first_round(
+                self.tensor_, self.lockstep(), wanted, free, beliefs, seed=self.config_.seed
+            )
+        return with_company(made, self.tensor_, k, self.lockstep(), wanted[0], self._first_rounds[name])
+
+    def _label_free(self, k: int) -> Inputs:
+        """The inputs of a mode that need no label."""
         if k not in self._inputs:
             if self._market is None:
                 self._market = read_market(self.tensor_)
-            found = behaviour(self.tensor_, k, market=self._market)
-            self._inputs[k] = shared_inputs(
-                self.tensor_, k, covariates=found, evidence=self.review_evidence(), lockstep=self.lockstep()
+            found = shared_inputs(
+                self.tensor_,
+                k,
+                covariates=behaviour(self.tensor_, k, market=self._market),
+                evidence=self.review_evidence(),
+                lockstep=self.lockstep(),
             )
-        wanted = [t for t in self.problem_.targets if t.name == (target or DEFAULT_TARGET)]
-        known = with_association(self._inputs[k], self.tensor_, k, self.lockstep(), wanted, self.config_.seed)
-        return with_given(known, self.given_.modes.get(k))
+            self._inputs[k] = with_given(found, self.given_.modes.get(k))
+        return self._inputs[k]
 
     # -- saving and resuming ------------------------------------------------------------------------
 

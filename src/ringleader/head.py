@@ -50,8 +50,8 @@ from ringleader.head_prevalence import estimate_prevalence, matching_shift
 from ringleader.kernels.reference import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
-ASSOCIATION_GROUP = "association"
-"""Inputs of this group are known beforehand to count for abuse: who acts with the known bad is like them."""
+ASSOCIATION_GROUPS = ("association", "company")
+"""Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
 LEAST_LABELS = 2
 
 
@@ -70,7 +70,8 @@ class HeadSettings:
     own_worth          : the same for one input's own variance around its group's; inf shares one variance
     evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
     evidence_spread    : and its prior standard deviation
-    association_slope  : prior mean of the log-odds for each standard deviation of association, all of them together
+    association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
+                         company with the suspected, all of them together
     association_spread : and the prior standard deviation of each
     association_labels : labels from which these two have their full size; with fewer they grow with the square, as
                          the pairs of labelled accounts do
@@ -269,7 +270,7 @@ def fit_head(
     if not np.isin(values, (-1.0, 1.0)).all():
         raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
     ranks = rank_all(table)
-    flows = [j for j, group in enumerate(groups or ()) if group == ASSOCIATION_GROUP]
+    flows = [j for j, group in enumerate(groups or ()) if group in ASSOCIATION_GROUPS]
     layout = lay_out(ranks, settings.knots, evidence, flows)
     label = (values > 0).astype(np.float64)
     scaled = at_strength(settings, len(known))

@@ -97,6 +97,16 @@ def rank_all(features: Floats) -> Ranks:
     return Ranks(offsets, np.concatenate(values or empty), np.concatenate(places or empty), known)
 
 
+def side_by_side(left: Ranks, right: Ranks) -> Ranks:
+    """The ranks of two tables of the same entities as those of one."""
+    return Ranks(
+        np.concatenate([left.offsets, left.offsets[-1] + right.offsets[1:]]),
+        np.concatenate([left.values, right.values]),
+        np.concatenate([left.places, right.places]),
+        np.concatenate([left.known, right.known], axis=1),
+    )
+
+
 def cubic_splines(u: Floats, knots: int) -> Floats:
     """The knots + 2 uniform cubic B-splines at u in [0, 1]: shape u.shape + (knots + 2,)."""
     cells = knots - 1

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ringleader.covariates import Covariates
 from ringleader.covariates_given import Given
 from ringleader.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, not_attacks
-from ringleader.labels import Target
+from ringleader.labels import DEFAULT_TARGET, Target
 from ringleader.lockstep import Lockstep, top_mean
 from ringleader.lockstep_association import associate, associate_shared, associate_through
 from ringleader.lockstep_groups import item_modes
@@ -41,7 +41,7 @@ class Inputs:
 
     values       : (n_k, F), finite
     descriptions : for each name one plain sentence
-    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, given
+    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, company, given
     behaviour    : the covariates, who say more in words than their descriptions
     """
 
@@ -103,20 +103,54 @@ def with_association(
     inputs: Inputs, tensor: SparseTensor, mode: int, lockstep: Lockstep, targets: Sequence[Target], seed: int
 ) -> Inputs:
     """Adds, for each target on any mode, how far an entity acts with the known; nobody's own label is in it."""
-    made: dict[str, Floats] = {}
+    made = associations(tensor, (mode,), lockstep, targets, seed)[mode]
     descriptions = dict(inputs.descriptions)
     for target in targets:
-        label = "" if target.name == "abuse" else f" ({target.name})"
-        name = f"association_{tensor.modes[target.mode]}" + ("" if target.name == "abuse" else f"_{target.name}")
-        made[name] = _association(tensor, mode, lockstep, target, seed)
-        descriptions[name] = f"Acts together with the known {tensor.modes[target.mode]} accounts{label}"
+        label, ending = wording(target)
+        named = tensor.modes[target.mode]
+        descriptions[f"association_{named}{ending}"] = f"Acts together with the known {named} accounts{label}"
         if target.mode == mode:
-            other = _partners(tensor, mode, lockstep)
-            name = name.replace("association_", "shared_", 1)
-            made[name] = associate_shared(tensor, mode, other, target.codes, _balanced(target), seed=seed)
-            many = f"{tensor.modes[other]}s"
-            descriptions[name] = f"Shares {many} with the known {tensor.modes[mode]} accounts{label}"
-    return _joined(inputs, made, descriptions, "association")
+            many = f"{tensor.modes[partners(tensor, mode, lockstep)]}s"
+            descriptions[f"shared_{named}{ending}"] = f"Shares {many} with the known {named} accounts{label}"
+    return joined(inputs, made, descriptions, "association")
+
+
+def associations(
+    tensor: SparseTensor,
+    modes: Iterable[int],
+    lockstep: Lockstep,
+    targets: Sequence[Target],
+    seed: int,
+    *,
+    folds: int = 10,
+) -> dict[int, dict[str, Floats]]:
+    """For each of the modes the association of its entities with the known of each target, (n_k,) each, by name."""
+    made: dict[int, dict[str, Floats]] = {mode: {} for mode in modes}
+    for target in targets:
+        ending = f"{tensor.modes[target.mode]}{wording(target)[1]}"
+        values = _balanced(target)
+        if target.mode == lockstep.actor:
+            entities = actors = associate(lockstep, target.codes, values, seed=seed, folds=folds)
+        else:
+            through = associate_through(lockstep, tensor, target.mode, target.codes, values, seed=seed, folds=folds)
+            entities, actors = through
+        for mode, columns in made.items():
+            if mode == target.mode:
+                other = partners(tensor, mode, lockstep)
+                columns[f"association_{ending}"] = entities
+                shared = associate_shared(tensor, mode, other, target.codes, values, seed=seed, folds=folds)
+                columns[f"shared_{ending}"] = shared
+            elif mode == lockstep.actor:
+                columns[f"association_{ending}"] = actors
+            else:
+                flow = actors[tensor.coordinates[:, lockstep.actor]]
+                columns[f"association_{ending}"] = entity_evidence(tensor, flow, mode)
+    return made
+
+
+def wording(target: Target) -> tuple[str, str]:
+    """What tells the inputs of a target from those of the usual one: in sentences, and at the end of names."""
+    return ("", "") if target.name == DEFAULT_TARGET else (f" ({target.name})", f"_{target.name}")
 
 
 def with_given(inputs: Inputs, given: Given | None) -> Inputs:
@@ -131,29 +165,16 @@ def with_given(inputs: Inputs, given: Given | None) -> Inputs:
         names.append(name)
     made = {name: given.values[:, j] for j, name in enumerate(names)}
     descriptions = {**inputs.descriptions, **{name: f"{name}, as given" for name in names}}
-    return _joined(inputs, made, descriptions, "given")
+    return joined(inputs, made, descriptions, "given")
 
 
-def _joined(inputs: Inputs, made: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
+def joined(inputs: Inputs, made: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
+    """The inputs with more columns, (n_k,) each, of one group."""
     if not made:
         return inputs
     values = np.column_stack([inputs.values, *made.values()])
     groups = {**inputs.groups, **dict.fromkeys(made, group)}
     return replace(inputs, names=(*inputs.names, *made), values=values, descriptions=descriptions, groups=groups)
-
-
-def _association(tensor: SparseTensor, mode: int, lockstep: Lockstep, target: Target, seed: int) -> Floats:
-    """Association of the entities of ``mode`` with a target's labelled ones, (n_k,)."""
-    values = _balanced(target)
-    if target.mode == lockstep.actor:
-        actors = associate(lockstep, target.codes, values, seed=seed)
-    else:
-        entities, actors = associate_through(lockstep, tensor, target.mode, target.codes, values, seed=seed)
-        if mode == target.mode:
-            return entities
-    if mode == lockstep.actor:
-        return actors
-    return entity_evidence(tensor, actors[tensor.coordinates[:, lockstep.actor]], mode)
 
 
 def _balanced(target: Target) -> Floats:
@@ -166,7 +187,7 @@ def _balanced(target: Target) -> Floats:
     return np.where(values > 0, 1.0, -bad / good if bad and good else -1.0)
 
 
-def _partners(tensor: SparseTensor, mode: int, lockstep: Lockstep) -> int:
+def partners(tensor: SparseTensor, mode: int, lockstep: Lockstep) -> int:
     """The mode whose entities are shared: those who act or, for them, the items they meet on."""
     if mode != lockstep.actor:
         return lockstep.actor

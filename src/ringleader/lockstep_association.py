@@ -63,13 +63,20 @@ def associate(
     codes, values : labelled actors, each once, and their labels: +1 and -1, or any numbers.
     folds : the labelled are held out in so many parts; at most as many as there are labels.
     """
-    n = lockstep.graph.shape[0]
-    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
-    pairs = _capped(lockstep)
+    labels, fold = _labels(codes, values, lockstep.graph.shape[0], folds, seed, restart, iterations)
+    return _read(_flow(averaged_over_pairs(lockstep), labels, restart, iterations), fold)
+
+
+def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Callable[[Floats], Floats]:
+    """W: numbers of actors, (n_actors, m), -> their mean over those that each acts in lockstep with.
+
+    prior : LLR's worth of 0 in every mean.
+    """
+    n, pairs = lockstep.graph.shape[0], _capped(lockstep)
     single, back = lockstep.single, sparse.csr_array(lockstep.single.T)
     own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
     met = single @ np.asarray(back.sum(axis=1)).reshape(-1) - own if single.nnz else np.zeros(n)
-    ties = np.asarray(pairs.sum(axis=1)).reshape(-1) + met + PRIOR
+    ties = np.asarray(pairs.sum(axis=1)).reshape(-1) + met + prior
 
     def average(q: Floats) -> Floats:
         flow: Floats = pairs @ q
@@ -77,7 +84,7 @@ def associate(
             flow = flow + single @ (back @ q) - own[:, None] * q
         return flow / ties[:, None]
 
-    return _read(_flow(average, labels, restart, iterations), fold)
+    return average
 
 
 def associate_through(

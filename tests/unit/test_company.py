@@ -1,0 +1,145 @@
+"""Company with the suspected: what a first round of heads tells the second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import ringleader as rl
+from ringleader.company import FOLDS, FirstRound, first_round, with_company
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation.protocol import market_split
+from ringleader.head_inputs import Inputs
+from ringleader.labels import Target
+
+MODES = ("reviewer", "seller")
+
+
+@pytest.fixture(scope="module")
+def market() -> Marketplace:
+    return marketplace(10_000, difficulty="medium", seed=21)
+
+
+@pytest.fixture(scope="module")
+def blind(market: Marketplace) -> rl.RingDetector:
+    """A fit without labels: its inputs and its suspicion know none."""
+    return rl.RingDetector(rank=4, epochs=1, random_state=3).fit(rl.read_reviews(market.reviews))
+
+
+@pytest.fixture(scope="module")
+def targets(market: Marketplace, blind: rl.RingDetector) -> list[Target]:
+    made = []
+    for mode in MODES:
+        known = market_split(blind.tensor_, market.truth, mode).known
+        codes = np.flatnonzero(~np.isnan(known))
+        values = np.where(known[codes] > 0, 1.0, -1.0)
+        made.append(Target(blind.tensor_.mode_index(mode), "abuse", "binary", codes.astype(np.int32), values))
+    return made
+
+
+def round_of(blind: rl.RingDetector, targets: Sequence[Target]) -> FirstRound:
+    modes = {target.mode: blind.tensor_.modes[target.mode] for target in targets}
+    inputs = {k: blind.inputs(mode) for k, mode in modes.items()}
+    suspicion = {k: blind.suspicion(mode) for k, mode in modes.items()}
+    return first_round(blind.tensor_, blind.lockstep(), targets, inputs, suspicion, seed=0)
+
+
+def company_of(blind: rl.RingDetector, targets: Sequence[Target], mode: int) -> Inputs:
+    found = round_of(blind, targets)
+    inputs = blind.inputs(blind.tensor_.modes[mode])
+    return with_company(inputs, blind.tensor_, mode, blind.lockstep(), targets[0], found)
+
+
+def columns(inputs: Inputs) -> np.ndarray:
+    return inputs.values[:, [inputs.groups[name] == "company" for name in inputs.names]]
+
+
+def flipped(target: Target, i: int) -> Target:
+    values = target.values.copy()
+    values[i] *= -1
+    return target._replace(values=values)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_nobodys_own_label_is_in_its_own_company(blind: rl.RingDetector, targets: list[Target], which: int) -> None:
+    mode = targets[which].mode
+    before = columns(company_of(blind, targets, mode))
+    for i in (0, len(targets[which].codes) - 1):
+        other = list(targets)
+        other[which] = flipped(targets[which], i)
+        after = columns(company_of(blind, other, mode))
+        code = targets[which].codes[i]
+        np.testing.assert_array_equal(after[code], before[code])
+        assert (after != before).any(axis=1).sum() > 10  # others do feel it
+
+
+def test_reviewers_have_three_kinds_of_company_and_sellers_two(blind: rl.RingDetector, targets: list[Target]) -> None:
+    reviewers, sellers = (company_of(blind, targets, target.mode) for target in targets)
+    assert [n for n in reviewers.names if reviewers.groups[n] == "company"] == [
+        "company_reviewer",
+        "company_lockstep",
+        "company_seller",
+    ]
+    assert [n for n in sellers.names if sellers.groups[n] == "company"] == ["company_reviewer", "company_seller"]
+    for name in ("company_reviewer", "company_lockstep", "company_seller"):
+        assert "suspected" in reviewers.sentence(name, 0)
+
+
+def test_the_bad_keep_worse_company(market: Marketplace, blind: rl.RingDetector, targets: list[Target]) -> None:
+    for target in targets:
+        split = market_split(blind.tensor_, market.truth, blind.tensor_.modes[target.mode])
+        values = columns(company_of(blind, targets, target.mode))[split.test]
+        assert (values[split.truth == 1].mean(axis=0) > values[split.truth == 0].mean(axis=0)).all()
+
+
+@pytest.mark.parametrize("kept", ["one", "one class"])
+def test_labels_that_teach_nothing_leave_the_suspicion_to_speak(
+    blind: rl.RingDetector, targets: list[Target], kept: str
+) -> None:
+    target = targets[1]
+    chosen = [0] if kept == "one" else np.flatnonzero(target.values > 0)
+    few = target._replace(codes=target.codes[chosen], values=target.values[chosen])
+    found = round_of(blind, [few])
+    assert found.beliefs[few.mode].shape == (blind.tensor_.shape[few.mode], FOLDS)
+    order = np.argsort(blind.suspicion("seller"))
+    beliefs = found.beliefs[few.mode][order].mean(axis=1)
+    assert beliefs[-20:].mean() > 0 > beliefs[:50].mean()
+
+
+def test_a_mode_without_labels_reads_the_company_of_others(blind: rl.RingDetector, targets: list[Target]) -> None:
+    tensor, seller = blind.tensor_, targets[1]
+    found = round_of(blind, [seller])
+    k = tensor.mode_index("reviewer")
+    made = with_company(blind.inputs("reviewer"), tensor, k, blind.lockstep(), seller, found)
+    got = made.values[:, made.names.index("company_seller")]
+    belief = found.beliefs[seller.mode].mean(axis=1)
+    for code in (0, 5, 50):
+        met = np.unique(tensor.coordinates[tensor.coordinates[:, k] == code, seller.mode])
+        assert got[code] == pytest.approx(belief[met].sum() / (len(met) + 5.0))
+
+
+def test_company_of_ones_own_kind_leaves_oneself_out(blind: rl.RingDetector, targets: list[Target]) -> None:
+    tensor, seller = blind.tensor_, targets[1]
+    found = round_of(blind, [seller])
+    made = with_company(blind.inputs("seller"), tensor, seller.mode, blind.lockstep(), seller, found)
+    got = made.values[:, made.names.index("company_seller")]
+    actor, belief = tensor.mode_index("reviewer"), found.beliefs[seller.mode].mean(axis=1)
+    pairs = np.unique(tensor.coordinates[:, [seller.mode, actor]], axis=0)
+    for code in np.flatnonzero(found.fold[seller.mode] < 0)[:3]:
+        met = pairs[pairs[:, 0] == code, 1]
+        means = []
+        for other in met:
+            there = np.setdiff1d(pairs[pairs[:, 1] == other, 0], [code])
+            means.append(belief[there].sum() / (len(there) + 5.0))
+        assert got[code] == pytest.approx(sum(means) / (len(met) + 5.0))
+
+
+def test_the_detector_reads_company_where_there_are_labels(market: Marketplace, blind: rl.RingDetector) -> None:
+    assert "company" not in blind.inputs("seller").groups.values()
+    labels = market.labels[market.labels["target"] == "abuse"]
+    model = rl.RingDetector(rank=4, epochs=1, random_state=3).fit(blind.tensor_, labels)
+    assert model.heads_ is not None and "company_seller" in model.heads_[0].names
+    one_mode = rl.RingDetector(rank=4, epochs=1, random_state=3).fit(blind.tensor_, labels[labels["mode"] == "seller"])
+    assert "company" not in one_mode.inputs("seller").groups.values()
