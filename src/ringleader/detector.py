@@ -15,21 +15,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ringleader import store
-from ringleader.company import LEAST_GAIN, LEAST_MODES, FirstRound, first_round, reads_company, with_company
-from ringleader.cores import Cores, CoreSettings, find_cores
-from ringleader.covariates import Market, behaviour, read_market
+from ringleader.company import reads_company
+from ringleader.cores import Cores, CoreSettings
 from ringleader.covariates_given import Aligned, GivenCovariates, read_covariates
 from ringleader.errors import LabelError, ResumeError, SettingsError
-from ringleader.evidence import (
-    SHRINK_REVIEWS,
-    ReviewEvidence,
-    entity_evidence,
-    entity_suspicion,
-    review_evidence,
-    suspicion_parts,
-)
-from ringleader.head_inputs import Inputs, shared_inputs, with_association, with_given
-from ringleader.heads import AnyHead, contributions, fit_target, heads_to_arrays, judge, labels_likelihood
+from ringleader.evidence import ReviewEvidence
+from ringleader.findings import Findings
+from ringleader.head_inputs import Inputs
+from ringleader.heads import AnyHead, heads_to_arrays, judge
 from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.lockstep import Lockstep, find_lockstep, start_rows
@@ -38,7 +31,7 @@ from ringleader.model.posterior import head_log_odds
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import fresh_heads, start_state
 from ringleader.model.state import State, extend_state
-from ringleader.reasons import Explanation, Weighed, nearest_known, own_cores, strongest_reviews, weigh_contributions
+from ringleader.reasons import Explanation, nearest_known, own_cores, strongest_reviews, weigh_contributions
 from ringleader.saved import (
     covariates_fingerprint,
     how_it_was_read,
@@ -46,6 +39,7 @@ from ringleader.saved import (
     labels_of,
     plain,
     stored_heads,
+    what_changed,
 )
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
@@ -60,8 +54,6 @@ PARAMETERS = {
     **{"seed": "random_state", "sweeps": "epochs", "heldout": "heldout_reviews"},
 }
 """Settings of the model that parameters stand for."""
-FREE_TO_CHANGE = ("threads", "backend")
-"""Settings that do not change the result, so that a fit may be resumed with others."""
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
 """Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
 UPDATE_SWEEPS = 1
@@ -164,7 +156,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             if target.kind == "real" and not len(target.codes):
                 mode = tensor.modes[target.mode]
                 raise LabelError(f"none of the labelled {mode}s is in the reviews, so {target.name} cannot be learned")
-        self._lockstep: Lockstep | None = lockstep  # found for the start, and wanted again by the heads
+        self._lockstep = lockstep  # found for the start, and wanted again by the heads
         self.resumed_from_: int | None = None
         state = self._resumed(checkpoint, config) if resume and checkpoint is not None else None
         if state is None:
@@ -313,77 +305,31 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             self.reading_ = how_it_was_read(tensor)
         self.complete_ = False
         self.stored_: store.Stored | None = None
-        self._evidence: ReviewEvidence | None = None
         self._lockstep = None
-        self._market: Market | None = None
-        self._cores: Cores | None = None
-        self._inputs: dict[int, Inputs] = {}
-        self._first_rounds: dict[str, FirstRound] = {}
+        self._kept: Findings | None = None
         self.heads_ = None
 
     def _fit_heads(self) -> tuple[AnyHead, ...]:
         """The heads of the default preset, one for each target; the other presets score by the joint head."""
-        if self.preset != "default":
-            return ()
-        heads = []
-        modes = [self.tensor_.modes[target.mode] for target in self.problem_.targets]
-        suspicion = {mode: self.suspicion(mode) for mode in dict.fromkeys(modes)}
-        for target, mode in zip(self.problem_.targets, modes, strict=True):
-            share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
-            always, may = self._company(target.name)
-            head = fit_target(target, self._known_inputs(mode, target.name, always), suspicion[mode], share)
-            if may and not always:
-                other = fit_target(target, self._known_inputs(mode, target.name, True), suspicion[mode], share)
-                if labels_likelihood(other) - labels_likelihood(head) >= LEAST_GAIN:
-                    head = other
-            heads.append(head)
-        return tuple(heads)
-
-    def _company(self, name: str) -> tuple[bool, bool]:
-        """Whether the heads of a target always read company, and whether they may."""
-        wanted = [t for t in self.problem_.targets if t.name == name]
-        # The first round is one of heads, which the other presets have not, and of probabilities.
-        may = bool(wanted) and self.preset == "default" and all(t.kind == "binary" for t in wanted)
-        return may and len(wanted) >= LEAST_MODES, may
+        return self._findings().heads(self.prevalence) if self.preset == "default" else ()
 
     def inputs(self, mode: str, target: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode."""
-        self._check_fitted()
-        name = target or DEFAULT_TARGET
-        company = self._company(name)[0]
+        found, name = self._findings(), target or DEFAULT_TARGET
+        company = self.preset == "default" and found.company(name)[0]
         if self.heads_:
             read = [h.names for t, h in zip(self.problem_.targets, self.heads_, strict=True) if t.name == name]
             company = any(map(reads_company, read))
-        return self._known_inputs(mode, name, company)
+        return found.inputs(self.tensor_.mode_index(mode), name, company)
 
-    def _known_inputs(self, mode: str, name: str, company: bool) -> Inputs:
-        k = self.tensor_.mode_index(mode)
-        wanted = [t for t in self.problem_.targets if t.name == name]
-        made = with_association(self._label_free(k), self.tensor_, k, self.lockstep(), wanted, self.config_.seed)
-        if not company:
-            return made
-        if name not in self._first_rounds:
-            free = {t.mode: self._label_free(t.mode) for t in wanted}
-            beliefs = {j: self.suspicion(self.tensor_.modes[j]) for j in free}
-            self._first_rounds[name] = first_round(
-                self.tensor_, self.lockstep(), wanted, free, beliefs, seed=self.config_.seed
-            )
-        return with_company(made, self.tensor_, k, self.lockstep(), wanted[0], self._first_rounds[name])
-
-    def _label_free(self, k: int) -> Inputs:
-        """The inputs of a mode that need no label."""
-        if k not in self._inputs:
-            if self._market is None:
-                self._market = read_market(self.tensor_)
-            found = shared_inputs(
-                self.tensor_,
-                k,
-                covariates=behaviour(self.tensor_, k, market=self._market),
-                evidence=self.review_evidence(),
-                lockstep=self.lockstep(),
-            )
-            self._inputs[k] = with_given(found, self.given_.modes.get(k))
-        return self._inputs[k]
+    def _findings(self) -> Findings:
+        """What follows from the state as it is now."""
+        self._check_fitted()
+        kept: Findings | None = self._kept
+        if kept is None or kept.state is not self.state_:
+            lockstep = self._lockstep if kept is None else kept.known_lockstep
+            self._kept = kept = Findings(self.problem_, self.state_, self.given_, self.threads, lockstep)
+        return kept
 
     # -- saving and resuming ------------------------------------------------------------------------
 
@@ -435,23 +381,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if store.is_free(folder):
             return None
         stored = store.load(folder)
-        reasons = []
-        if stored.meta["data"] != store.tensor_fingerprint(self.tensor_):
-            reasons.append("the reviews changed")
-        saved = stored.meta["labels"]
-        if (saved or {}).get("fingerprint") != labels_fingerprint(self.labels_):
-            reasons.append("the labels changed")
-        if stored.meta["covariates"] != covariates_fingerprint(self.covariates_):
-            reasons.append("the covariates changed")
-        told = stored.meta["parameters"]
-        reasons += [
-            f"{name} was {told[name]} and is {getattr(self, name)}"
-            for name in ("prevalence", "holdout")
-            if told[name] != plain(getattr(self, name))
-        ]
-        old, new = stored.meta["config"], config.to_dict()
-        changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
-        reasons += [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
+        reasons = what_changed(stored, self.tensor_, self.labels_, self.covariates_, self.get_params(), config)
         if reasons:
             raise ResumeError(
                 f"the fit in {os.fspath(folder)} cannot be resumed: {'; '.join(reasons)}; "
@@ -499,25 +429,15 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def suspicion(self, mode: str) -> npt.NDArray[np.float64]:
         """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
-        self._check_fitted()
-        k = self.tensor_.mode_index(mode)
-        return entity_suspicion(self.tensor_, k, self.review_evidence(), self.lockstep())
+        return self._findings().suspicion(self.tensor_.mode_index(mode))
 
     def lockstep(self) -> Lockstep:
         """Who acts together with whom beyond chance."""
-        self._check_fitted()
-        if self._lockstep is None:
-            self._lockstep = find_lockstep(self.tensor_, actor=self.config_.contrast, threads=self.threads)
-        return self._lockstep
+        return self._findings().lockstep()
 
     def cores(self, settings: CoreSettings | None = None) -> Cores:
         """Groups that act in lockstep: members, window, density, significance, reviews; the most significant first."""
-        self._check_fitted()
-        if settings is not None:
-            return find_cores(self.tensor_, self.lockstep(), settings, actor=self.config_.contrast)
-        if self._cores is None:
-            self._cores = find_cores(self.tensor_, self.lockstep(), actor=self.config_.contrast)
-        return self._cores
+        return self._findings().cores(settings)
 
     def explain(self, mode: str, entity: Any, target: str | None = None) -> Explanation:
         """Why an entity has its score: contributions, strongest reviews, cores, the known bad it resembles."""
@@ -527,7 +447,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if code < 0:
             raise SettingsError(f"there is no {mode} {str(entity)[:60]!r} in the reviews of this model")
         t = self._target(k, target)
-        weighed, note = self._weighed(k, t, code)
+        weighed, note = self._findings().weighed(k, t, code, self.heads_ or ())
         inputs = self.inputs(mode, self.problem_.targets[t].name if t is not None else None)
         table = self.scores(mode, target)
         name = self.tensor_.vocabularies[k].decode(np.array([code]))[0]
@@ -546,38 +466,13 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             note=note,
         )
 
-    def _weighed(self, k: int, t: int | None, code: int) -> tuple[Weighed, str]:
-        """What the score of an entity is made of, and how it was made."""
-        if t is not None and self.heads_:
-            head = self.heads_[t]
-            unit = "log-odds" if self.problem_.targets[t].kind == "binary" else "value"
-            parts = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
-            return Weighed(*contributions(head, code, parts), unit, head.intercept), head.note
-        if t is not None and self.config_.joint:
-            amounts = self.state_.rows(k)[code].astype(np.float64) * self.state_.heads[t, 1:]
-            names = tuple(f"component {r}" for r in range(len(amounts)))
-            intercept = float(self.state_.heads[t, 0])
-            return Weighed(names, amounts, "log-odds", intercept), "linear in the factors, trained with them"
-        names, scores = suspicion_parts(self.tensor_, k, self.review_evidence(), self.lockstep())
-        amounts = np.array([score[code] for score in scores]) / len(scores)
-        why = "no labels of this kind" if t is None else "no head was learned from its labels"
-        return Weighed(names, amounts, "suspicion"), f"{why}: evidence and lockstep alone"
-
     def evidence(self, mode: str) -> npt.NDArray[np.float64]:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
-        self._check_fitted()
-        return self._entity_evidence(self.tensor_.mode_index(mode), self.review_evidence().evidence)
-
-    def _entity_evidence(self, k: int, evidence: Floats) -> Floats:
-        shrink = SHRINK_REVIEWS if k == self.config_.contrast else 0.0
-        return entity_evidence(self.tensor_, evidence, k, shrink=shrink)
+        return self._findings().evidence(self.tensor_.mode_index(mode))
 
     def review_evidence(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
-        self._check_fitted()
-        if self._evidence is None:
-            self._evidence = review_evidence(self.problem_, self.state_)
-        return self._evidence
+        return self._findings().review_evidence()
 
     def _target(self, mode: int, name: str | None) -> int | None:
         """The index of a target on a mode; the first one where no name is given."""

@@ -34,6 +34,9 @@ LOCKSTEP = {
     "attack": "give bad ratings in lockstep",
 }
 
+WORDLESS = ("association", "company")
+"""Groups whose numbers mean nothing by themselves; only where an entity stands among the others says something."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -55,6 +58,8 @@ class Inputs:
         """What one input says of one entity."""
         if name in self.behaviour.names:
             return self.behaviour.sentence(name, code)
+        if self.groups[name] in WORDLESS:
+            return self.descriptions[name]
         return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
 
     def without(self, groups: Iterable[str]) -> Inputs:

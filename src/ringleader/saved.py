@@ -12,8 +12,12 @@ import pyarrow as pa
 from ringleader.covariates_given import GivenCovariates
 from ringleader.heads import AnyHead, head_from_arrays
 from ringleader.labels import Label, Labels, TargetKind
-from ringleader.store import Stored
+from ringleader.model.config import ModelConfig
+from ringleader.store import Stored, tensor_fingerprint
 from ringleader.tensor.sparse import SparseTensor
+
+FREE_TO_CHANGE = ("threads", "backend")
+"""Settings that do not change the result, so that a fit may be resumed with others."""
 
 
 def stored_heads(stored: Stored) -> tuple[AnyHead, ...]:
@@ -43,6 +47,30 @@ def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
 
 def labels_fingerprint(labels: Labels | None) -> str | None:
     return None if labels is None else hashlib.sha256(repr((labels.entries, labels.target_kind)).encode()).hexdigest()
+
+
+def what_changed(
+    stored: Stored,
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: GivenCovariates | None,
+    parameters: Mapping[str, Any],
+    config: ModelConfig,
+) -> list[str]:
+    """Why a stored fit is another than one of these data and settings; empty where it is the same."""
+    reasons = []
+    if stored.meta["data"] != tensor_fingerprint(tensor):
+        reasons.append("the reviews changed")
+    if (stored.meta["labels"] or {}).get("fingerprint") != labels_fingerprint(labels):
+        reasons.append("the labels changed")
+    if stored.meta["covariates"] != covariates_fingerprint(covariates):
+        reasons.append("the covariates changed")
+    told = stored.meta["parameters"]
+    moved = [name for name in ("prevalence", "holdout") if told[name] != plain(parameters[name])]
+    reasons += [f"{name} was {told[name]} and is {parameters[name]}" for name in moved]
+    old, new = stored.meta["config"], config.to_dict()
+    changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
+    return reasons + [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
 
 
 def plain(value: Any) -> Any:
