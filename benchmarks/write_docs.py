@@ -1,0 +1,90 @@
+"""Writes the figures of full runs of ``ringleader benchmark`` into the documentation.
+
+ringleader benchmark paper --out results/paper
+ringleader benchmark detection --out results/detection
+ringleader benchmark real --data DIR --out results/real
+python benchmarks/write_docs.py --paper results/paper --detection results/detection --real results/real
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from machine import ROOT, write_section
+from ringleader.evaluation.results import markdown_table
+
+DIFFICULTIES = ("easy", "medium", "hard")
+WITH_PROBABILITIES = ("ringleader", "boosting, behaviour", "boosting, same inputs", "forest, same inputs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("paper", "detection", "real"):
+        parser.add_argument(f"--{name}", type=Path, help=f"results of a full run of benchmark {name}")
+    given = parser.parse_args()
+    if given.paper:
+        text = (given.paper / "tables.md").read_text()
+        intro = "## The paper's experiments\n\n`ringleader benchmark paper --out DIR`."
+        write_section("benchmarks.md", "paper", f"{intro} {text}")
+        shutil.copytree(given.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
+    if given.detection:
+        write_section("detection.md", "markets", f"{_about(given.detection)}\n\n{_markets(given.detection)}")
+    if given.real:
+        write_section("detection.md", "real", f"{_about(given.real)}\n\n{_real(given.real)}")
+
+
+def _about(folder: Path) -> str:
+    stored = json.loads((folder / "rows.json").read_text())
+    return f"Measured on: {stored['about']}."
+
+
+def _markets(folder: Path) -> str:
+    rows = pd.read_csv(folder / "detection.csv")
+    parts = []
+    for mode in ("seller", "reviewer"):
+        own = rows[rows["mode"] == mode].set_index(["method", "difficulty"])
+        cells = []
+        for method in dict.fromkeys(own.index.get_level_values(0)):
+            line = [method]
+            for difficulty in DIFFICULTIES:
+                r = own.loc[(method, difficulty)]
+                line += [f"{r.auc:.3f} ± {r.auc_sd:.3f}", f"{r.matched_auc:.3f}", f"{r.unseen_auc:.3f}"]
+            cells.append(line)
+        columns = ["method", *(f"{d} {c}" for d in DIFFICULTIES for c in ("AUC", "matched", "unseen rings"))]
+        parts.append(f"### {mode.capitalize()}s\n\n{markdown_table(columns, cells)}")
+    lines = []
+    for method in WITH_PROBABILITIES:
+        line = [method]
+        for mode in ("seller", "reviewer"):
+            for difficulty in DIFFICULTIES:
+                picked = rows[(rows["method"] == method) & (rows["mode"] == mode) & (rows["difficulty"] == difficulty)]
+                r = picked.iloc[0]
+                line.append(f"{r.log_loss:.4f} / {r.calibration:.3f}")
+        lines.append(line)
+    columns = ["", *(f"{m} {d}" for m in ("seller", "reviewer") for d in DIFFICULTIES)]
+    said = (
+        "Log-loss / calibration error (ten bins) over all accounts without a label. The detector estimates the "
+        "prevalence; the others are given the true one."
+    )
+    parts.append(f"### Probabilities\n\n{said}\n\n{markdown_table(columns, lines)}")
+    return "\n\n".join(parts)
+
+
+def _real(folder: Path) -> str:
+    rows = pd.read_csv(folder / "real.csv")
+    cells = [
+        [r.data, r.protocol, f"{r.method} (published)" if r.published else r.method]
+        + [re.sub("nan", "", text) for text in (f"{r.auc:.3f}", f"{r.auc_sd:.3f}", f"{r.f1:.3f}")]
+        for r in rows.itertuples()
+    ]
+    return markdown_table(["data", "protocol", "method", "AUC", "sd", "F1"], cells)
+
+
+if __name__ == "__main__":
+    main()
