@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ringleader.errors import StorageError
+from ringleader.names import plural
 from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
     own = ("core", "side", "reviews", "first", "last", "rating", "density", "expected", "log10_p", "strength")
     headed: dict[str, str] = {}
     for name in counted:
-        headed[name] = free_name(_plural(name), (*own, *headed.values()))
+        headed[name] = free_name(plural(name), (*own, *headed.values()))
     rows = []
     for core in cores:
         row: dict[str, Any] = {"core": core.number, "side": core.side}
@@ -125,7 +126,3 @@ def quoting_of(*columns: Iterable[Any]) -> Literal[0, 2]:
     3.13 does not quote it."""
     bare = any(isinstance(text, str) and "\r" in text for column in columns for text in column)
     return csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
-
-
-def _plural(name: str) -> str:
-    return f"{name}s"

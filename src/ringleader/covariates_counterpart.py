@@ -9,6 +9,7 @@ import numpy as np
 
 from ringleader.covariates_market import HIGH, LOW, Column, Judged, Market, ratio
 from ringleader.covariates_time import Floats, Ints, active_weeks, largest_bursts, sum_by
+from ringleader.names import plural
 from ringleader.tensor.sparse import SparseTensor
 
 FEW = 2
@@ -47,11 +48,11 @@ def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j:
     usual = float(few.mean()) if len(few) else 0.0
     mean = judged.mean(w, busy[where])
     group = "counterpart"
-    yield Column(f"{name}_activity", group, f"Reviews its {name}s have elsewhere (mean logarithm)", mean)
+    yield Column(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
     middle = _median_log(pairs.entity, pairs.elsewhere, n, judged.usual(w, busy[where]))
     yield Column(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
     share = ratio(sum_by(pairs.entity, few, n), np.bincount(pairs.entity, minlength=n), usual)
-    yield Column(f"{name}_few", group, f"Share of its {name}s with at most {FEW} reviews in all", share)
+    yield Column(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", share)
     if market.ratings is not None and judged.mode != market.rating:
         yield from _deviation(name, market, judged, pairs, market.ratings)
     if market.bins is not None and market.calendar is not None and judged.mode != market.time:
@@ -67,9 +68,9 @@ def _deviation(name: str, market: Market, judged: Judged, pairs: Pairs, ratings:
     own = sum_by(pairs.where, w * ratings, len(pairs.seen))
     opinion = _elsewhere(pairs, own, judged.usual(w, ratings))
     apart = ratings - opinion[pairs.where]
-    sentence = f"Its ratings minus those its {name}s have elsewhere (mean)"
+    sentence = f"Its ratings minus those its {plural(name)} have elsewhere (mean)"
     yield Column(f"{name}_deviation", "deviation", sentence, judged.mean(w, apart))
-    sentence = f"Distance of its ratings from those its {name}s have elsewhere (mean)"
+    sentence = f"Distance of its ratings from those its {plural(name)} have elsewhere (mean)"
     yield Column(f"{name}_disagreement", "deviation", sentence, judged.mean(w, np.abs(apart)))
 
 
@@ -107,7 +108,7 @@ def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Co
 def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Iterator[Column]:
     """Whether its reviews come when its counterparts are crowded, and whether these go from crowd to crowd."""
     w, crowd = market.weights, market.crowds[j]
-    sentence = f"How unusually many reviews alike its {name}s had around its reviews (mean)"
+    sentence = f"How unusually many reviews alike its {plural(name)} had around its reviews (mean)"
     yield Column(f"{name}_crowd", "crowd", sentence, judged.mean(w, crowd))
     sentence = f"Share of its reviews that came in a crowd of reviews alike of its {name}"
     yield Column(f"{name}_crowded", "crowd", sentence, judged.mean(w, (crowd > CROWDED).astype(np.float64)))
@@ -115,10 +116,10 @@ def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> I
     habit = np.mean(others, axis=0) if others else crowd
     own = sum_by(pairs.where, w * habit, len(pairs.seen))
     leaning = _elsewhere(pairs, own, judged.usual(w, habit))[pairs.where]
-    sentence = f"How far the other reviews of its {name}s came in crowds (mean)"
+    sentence = f"How far the other reviews of its {plural(name)} came in crowds (mean)"
     yield Column(f"{name}_crowd_elsewhere", "crowd", sentence, judged.mean(w, leaning))
     both = np.maximum(habit, 0.0) * np.maximum(leaning, 0.0)
-    sentence = f"How far its reviews in crowds are those of {name}s who go from crowd to crowd (mean)"
+    sentence = f"How far its reviews in crowds are those of {plural(name)} who go from crowd to crowd (mean)"
     yield Column(f"{name}_crowd_again", "crowd", sentence, judged.mean(w, both))
 
 
@@ -140,7 +141,7 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Column]:
     twice = sum_by(pairs.entity, pairs.seen * (pairs.seen - 1.0), n)
     share = np.maximum(ratio(pairs.seen, volume[pairs.entity]), 1e-300)
     entropy = -sum_by(pairs.entity, share * np.log(share), n)
-    yield Column(f"{name}_number", "volume", f"Number of its {name}s (logarithm)", np.log1p(number))
+    yield Column(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", np.log1p(number))
     yield Column(
         f"{name}_top_share", "concentration", f"Share of its reviews with its main {name}", ratio(most, volume)
     )
@@ -153,7 +154,7 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Column]:
     yield Column(
         f"{name}_evenness",
         "concentration",
-        f"How evenly its reviews are spread over its {name}s (1: evenly)",
+        f"How evenly its reviews are spread over its {plural(name)} (1: evenly)",
         ratio(entropy, np.log(np.maximum(number, 1)), 1.0),
     )
     yield Column(

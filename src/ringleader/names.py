@@ -15,6 +15,9 @@ BLANK = frozenset("\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2800\u3000\u3164\uffa0"
 PILED = 3
 """Marks that one letter may carry; more of them would be drawn over the neighbours."""
 
+HISSING = ("ss", "us", "x", "z", "ch", "sh")
+"""Ends of names whose plural takes an ``es``."""
+
 
 def harmless(text: str, limit: int = 60) -> str:
     """A name as it may be shown: what steers or hides is spelt out, and a long one is cut and says how long it is."""
@@ -47,8 +50,12 @@ def counted(number: int, name: str) -> str:
 
 
 def plural(name: str) -> str:
-    """``sellers``, ``categories``."""
-    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in ("a", "e", "o", "u") else f"{name}s"
+    """``sellers``, ``categories``, ``addresses``. A name that is a plural already, such as ``users``, stays."""
+    if name.endswith("y") and name[-2:-1] not in ("a", "e", "o", "u"):
+        return f"{name[:-1]}ies"
+    if name.endswith(HISSING):
+        return f"{name}es"
+    return name if name.endswith("s") else f"{name}s"
 
 
 def percent(share: float) -> str:

@@ -172,7 +172,7 @@ def test_labelled_accounts_that_are_not_there_are_counted(market: Path, capsys: 
     tensor = rl.read_reviews(market / "reviews.parquet")
     labels = rl.read_labels(pd.DataFrame({"mode": ["seller"] * 2, "entity": ["gone", "away"], "label": [1, 0]}))
     known_arrays(labels, tensor, None, quiet=False)
-    assert "2 labelled sellers are not in the reviews" in capsys.readouterr().err
+    assert "2 sellers of the labels are not in the reviews" in capsys.readouterr().err
 
 
 def test_the_bar_follows_the_steps_on_a_terminal(market: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

@@ -36,7 +36,7 @@ def fitted(command: Run, market: Path) -> Path:
         done = command(*words, *more)
         assert done.returncode == 0, done.stderr
         assert "on the labels held out" in done.stdout
-        assert "1 sellers of the covariates are not in the reviews" in done.stdout
+        assert "1 seller of the covariates is not in the reviews" in done.stdout
     return out
 
 

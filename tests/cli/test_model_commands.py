@@ -218,7 +218,8 @@ def test_a_pipe_that_closes_is_no_error(model: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full, which is a disk without room")
 def test_a_full_disk_under_standard_output_is_one_message(model: Path) -> None:
-    line = [sys.executable, "-c", "from ringleader.cli import main; main()", "score", str(model), "--mode", "seller"]
+    words = ["--quiet", "score", str(model), "--mode", "seller"]
+    line = [sys.executable, "-c", "from ringleader.cli import main; main()", *words]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")

@@ -119,8 +119,7 @@ class Runner:
         from ringleader.cli.app import app
         from ringleader.errors import RingleaderError
 
-        printed, before = io.StringIO(), sys.argv
-        sys.argv = ["ringleader", *words]  # the app looks there whether only the list of commands is wanted
+        printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 app(words)
@@ -129,8 +128,6 @@ class Runner:
                 raise PageError(f"ringleader {shlex.join(words)}: exit {end.code}: {printed.getvalue()}") from None
         except RingleaderError as error:
             raise PageError(f"ringleader {shlex.join(words)}: {error}") from error
-        finally:
-            sys.argv = before
         return printed.getvalue()
 
     def shell(self, text: str) -> str:

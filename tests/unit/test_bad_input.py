@@ -191,7 +191,7 @@ def test_strange_times_are_counted_or_noted(tmp_path: Path) -> None:
         "missing timestamp": 1,
     }
     assert report.used == 4
-    assert any("1 rows are dated 1970-01-01" in note for note in report.warnings)
+    assert any("1 row is dated 1970-01-01" in note for note in report.warnings)
     assert report.time is not None
     assert (report.time.first, report.time.last) == ("1970-01-01T00:00:00Z", "2100-01-01T00:00:00Z")
 
@@ -287,10 +287,27 @@ def test_strict_refuses_what_would_be_counted(tmp_path: Path) -> None:
 
 
 def test_a_table_without_one_usable_row_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none of the 2 rows .* can be used: 2 rating is not a number"):
+    with pytest.raises(InputError, match=r"not one row .* can be used: 2 rating is not a number"):
         rl.read_reviews(put(tmp_path, HEADER + "a,x,bad,1500000000\nb,x,bad,1500000000\n"))
-    with pytest.raises(InputError, match="none of the 1 rows"):
+    with pytest.raises(InputError, match=r"not one row .*: 1 too few fields"):
         rl.read_reviews(put(tmp_path, HEADER + "a\n"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("a,x,5 stars,1500000000\n", "'rating' holds values such as '5 stars'; write plain numbers such as 5 or 4.5"),
+        ("a,x,5,04.03.2017\n", "'timestamp' holds values such as '04.03.2017'; write ISO 8601 such as 2017-03-04"),
+        ("a,x,,1500000000\n", "'rating' is empty; fill it, or take another column with --column rating=COLUMN"),
+        (",x,5,1500000000\n", "'reviewer' is empty"),
+    ],
+)
+def test_a_column_that_fails_in_every_row_is_shown_with_the_accepted_forms(
+    tmp_path: Path, rows: str, said: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        rl.read_reviews(put(tmp_path, HEADER + rows * 3))
+    assert said in str(refused.value)
 
 
 def test_paths_that_lead_nowhere_are_refused(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ import pytest
 import ringleader as rl
 from ringleader.cli import evaluate as evaluate_command
 from ringleader.cli import score
-from ringleader.cli.evaluate import measure, show
+from ringleader.cli.evaluate import show
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
 from ringleader.cli.opening import load
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
+from ringleader.evaluation.truth import evaluate, read_truth
 
 HOSTILE = ["a\r=1", "\r=1", "new\nline", "\n=1", "com,ma", 'q"uote', "plain"]
 
@@ -112,7 +113,7 @@ def test_evaluation_says_who_is_left_out_and_whose_scores_they_are(
     evaluate_command.command("model", str(tmp_path / "truth.csv"))
     said = capsys.readouterr().err
     assert "seller abuse: 2 left out" in said and "seller other: the model has no such target" in said
-    assert "1 sellers of the truth are not in the reviews" in said and "1 rows of the truth are skipped" in said
+    assert "1 seller of the truth is not in the reviews" in said and "1 row of the truth skipped" in said
     evaluate_command.command("model", str(tmp_path / "truth.csv"), as_json=True)
     data = json.loads(capsys.readouterr().out)
     assert [(r["target"], r["known_left_out"], r["scored_by"]) for r in data["results"]] == [
@@ -128,7 +129,7 @@ def test_numbers_held_out_are_measured_as_numbers(reviews: pd.DataFrame, capsys:
     known = rl.read_labels(labels([f"s{i}" for i in range(20)], values), target_kind="real")
     fitted = rl.RingDetector(rank=2, epochs=1, holdout=0.4).fit(tensor, known)
     assert fitted.heldout_ is not None
-    (result,) = measure(fitted, fitted.heldout_)
+    (result,) = evaluate(fitted, fitted.heldout_)
     held = {label.entity: label.value for label in fitted.heldout_.entries}
     said = fitted.scores("seller").set_index("entity")["value"][list(held)]
     assert result["error"] == pytest.approx(np.sqrt(np.mean((said - list(held.values())) ** 2)))
@@ -136,6 +137,8 @@ def test_numbers_held_out_are_measured_as_numbers(reviews: pd.DataFrame, capsys:
     assert result["rank_correlation"] == pytest.approx(ranks) and result["accounts"] == 8
     show([result])
     assert "rank correlation" in capsys.readouterr().out
+    numbers = read_truth(fitted, labels(["s0", "s1"], [3.5, 2.0]))
+    assert numbers.target_kind == "real" and read_truth(fitted, labels(["s0", "s1"], [1, 0])).target_kind == "binary"
 
 
 def test_what_is_given_and_not_used_is_said(reviews: pd.DataFrame) -> None:

@@ -52,6 +52,19 @@ def test_a_missing_reviewer_is_an_error_with_the_nearest_name() -> None:
         resolve(["reviwer", "product"])
 
 
+def test_all_missing_columns_are_named_at_once_with_the_words_to_add() -> None:
+    with pytest.raises(SchemaError) as refused:
+        resolve(["kunde", "artikel", "sterne"])
+    said = str(refused.value)
+    assert "no column for 'reviewer' and 'product'; found 'kunde', 'artikel', 'sterne'; name them with" in said
+    assert "--column reviewer=COLUMN --column product=COLUMN" in said
+    assert "nearest" not in said  # sterne is more like stars than like any reviewer
+    with pytest.raises(SchemaError, match="--column reviewer='the user' --column product=productNo"):
+        resolve(["the user", "productNo", "stars"])
+    with pytest.raises(SchemaError, match=r"no column 'a' and no column 'b'"):
+        resolve(["x", "y"], modes=["one=a", "two=b"])
+
+
 def test_a_missing_product_is_an_error_unless_there_are_sellers() -> None:
     with pytest.raises(SchemaError, match="no column for 'product'"):
         resolve(["reviewer", "rating"])

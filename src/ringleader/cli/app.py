@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import difflib
 import importlib
 import io
 import os
 import signal
 import sys
-from typing import Any
+import traceback
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import ringleader
+from ringleader.cli.options import Quiet, Verbose
+from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError
+from ringleader.names import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -31,6 +37,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "update": ("update", "Take new reviews and labels into a model."),
 }
 
+REPORT = (
+    "this is a mistake in ringleader, not yours: report it as CONTRIBUTING.md says, with the words of your command; "
+    "--verbose shows where it happened"
+)
+
 
 class Commands(TyperGroup):
     """Lists commands without importing them."""
@@ -39,23 +50,45 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command as a list names it."""
         if cmd_name not in COMMANDS:
             return None
+        help_line = COMMANDS[cmd_name][1]
+        return typer.core.TyperCommand(cmd_name, help=help_line, short_help=help_line)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """A command to run, or to complete the words of; only this one is imported."""
+        if args[0] in COMMANDS:
+            return args[0], self.imported(args[0]), args[1:]
+        close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if close and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def imported(self, cmd_name: str) -> Any:
+        """The command itself, with the options that every command has."""
         module, help_line = COMMANDS[cmd_name]
-        if ctx.resilient_parsing or _lists_only():
-            return typer.core.TyperCommand(cmd_name, help=help_line, short_help=help_line)
         function = importlib.import_module(f"ringleader.cli.{module}").command
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name, help=function.__doc__, short_help=help_line)(function)
         command = typer.main.get_command(single)
         command.name = cmd_name
+        own = {parameter.name for parameter in command.params}
+        for parameter in self.params:
+            if parameter.name in ("quiet", "verbose") and parameter.name not in own:
+                shared = copy.copy(parameter)
+                shared.expose_value = False  # it sets the voice; the command need not know
+                command.params.append(shared)
         return command
 
-
-def _lists_only() -> bool:
-    """Whether the words given ask for the list of commands and nothing else."""
-    words = sys.argv[1:]
-    return not words or all(word.startswith("-") for word in words)
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:  # Ctrl-C; a command may say what is left of its work
+            warn(str(stopped) or "stopped")
+            sys.exit(130)
+        finally:
+            VOICE.quiet = False  # for who runs several commands in one process
 
 
 app = typer.Typer(
@@ -64,7 +97,6 @@ app = typer.Typer(
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Finds the sellers who buy reviews and the reviewers who sell them.",
 )
 
 
@@ -76,9 +108,16 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Finds the sellers who buy reviews and the reviewers who sell them."""
+    """Finds the sellers who buy reviews and the reviewers who sell them.
+
+    Begin with: ringleader demo. For one command: ringleader fit --help
+    """
 
 
 def run() -> None:
@@ -97,14 +136,22 @@ def run() -> None:
     except OSError as error:  # what is printed goes to a file on a full disk, say
         where = f"{error.filename}: " if error.filename else ""
         _stop(f"error: {where}{error.strerror or error}", 2)
+    except MemoryError:
+        _stop("error: there is not enough memory for this; take fewer reviews, or a machine with more", 2)
+    except KeyboardInterrupt:  # before the command began, or behind its end
+        _stop("stopped", 130)
+    except Exception as error:
+        _stop(f"bug: {type(error).__name__}: {error}; {REPORT}", 1)
 
 
 def _stop(message: str, status: int) -> None:
-    from ringleader.names import harmless
-
+    """One sentence, and with --verbose what led to it, then the end."""
     try:
         sys.stdout.flush()
     except OSError:  # what is left cannot be written, and the interpreter would try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if VOICE.verbose:
+        for line in traceback.format_exc().splitlines():
+            warn(line)
     print(harmless(message, limit=4000), file=sys.stderr)
     sys.exit(status)

@@ -9,51 +9,58 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
+from ringleader.cli import completion
+from ringleader.cli.opening import need_a_match, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
     Json,
     LabelFile,
     MemoryLimit,
-    Quiet,
+    Mode,
+    OutputFile,
+    Raw,
+    Seed,
     Strict,
+    TargetName,
     TempDirectory,
     Threads,
+    Top,
     parse_columns,
 )
-from ringleader.cli.terminal import note, print_json, print_table
+from ringleader.cli.rows import check_output, plain_rows, show_first, told_written, write_frame
+from ringleader.cli.terminal import VOICE, note, print_json, print_table
 from ringleader.errors import LabelError, SettingsError
-from ringleader.labels import DEFAULT_TARGET, Labels, read_labels
-from ringleader.tensor.encode import read_reviews
-from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
     from ringleader.baselines.face import Callback
     from ringleader.baselines.face import Progress as Step
+    from ringleader.labels import Labels
+    from ringleader.tensor.sparse import SparseTensor
 
-Floats = npt.NDArray[np.float64]
+    Floats = npt.NDArray[np.float64]
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The method; --list names them.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=completion.baselines, help="The method; --list names them."),
+    ] = None,
     reviews: Annotated[str | None, typer.Argument(metavar="REVIEWS", help="File, folder or glob of reviews.")] = None,
     labels: LabelFile = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="Which entities, such as seller.")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="Which target, where there are several.")] = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the first N.")] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
-    ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Do not put a quote before formulas in CSV.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random number.")] = 0,
+    mode: Mode = None,
+    target: TargetName = None,
+    top: Top = None,
+    output: OutputFile = None,
+    raw: Raw = False,
+    seed: Seed = 0,
     given: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeat for more.")
     ] = None,
@@ -65,7 +72,6 @@ def command(
     temp_directory: TempDirectory = None,
     threads: Threads = None,
     as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Rank entities by another method: dense blocks, factorisations, boosting, propagation.
 
@@ -76,6 +82,11 @@ def command(
         return
     if name is None or reviews is None or mode is None:
         raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
+    from ringleader.labels import read_labels
+    from ringleader.tensor.encode import read_reviews
+
+    check_output(output)
+    quiet = VOICE.quiet or as_json
     settings = parse_settings(given)
     model = baseline(name, **{"random_state": seed, **settings})
     if baseline_needs_labels(name) and labels is None:
@@ -91,13 +102,13 @@ def command(
         threads=threads,
     )
     tensor.mode_index(mode)  # before the work, not after it
-    arrays = None if known is None else known_arrays(known, tensor, target, quiet=quiet or as_json)
+    if known is not None:
+        need_a_match(known, tensor, strict=strict)
+    arrays = None if known is None else known_arrays(known, tensor, target, quiet=quiet)
     started = time.perf_counter()
-    with step_bar(name, quiet=quiet or as_json) as bar:
+    with step_bar(name, quiet=quiet) as bar:
         scores = model.fit(tensor, arrays, callback=bar).scores(mode)
     seconds = time.perf_counter() - started
-    from ringleader.cli.score import SHOWN, plain_rows, write_frame  # imports the model, which --list can do without
-
     frame = score_frame(tensor, mode, scores)
     if top is not None:
         frame = frame.head(top)
@@ -107,9 +118,9 @@ def command(
         about = {"baseline": name, "mode": mode, "seed": seed, "settings": settings, "seconds": round(seconds, 3)}
         print_json({**about, "rows": plain_rows(frame)})
     elif output:
-        print(f"{len(frame):,} rows written to {output}")
+        told_written(len(frame), output)
     else:
-        _show(frame, frame if top is not None else frame.head(SHOWN))
+        show_first(frame, every=top is not None)
 
 
 def parse_settings(given: list[str] | None) -> dict[str, Any]:
@@ -130,10 +141,14 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
 
 def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, quiet: bool) -> dict[str, Floats]:
     """Known accounts as baselines take them, mode -> (n_k,): of one target, ``abuse`` or the only one by default."""
+    import numpy as np
+
+    from ringleader.labels import DEFAULT_TARGET
+
     arrays: dict[str, Floats] = {}
     aligned = known.align(tensor)
-    for missing, count in aligned.unknown.items():
-        note(f"note: {count:,} labelled {missing}s are not in the reviews", quiet=quiet)
+    for line in unknown_lines(aligned.unknown, "labels"):
+        note(line, quiet=quiet)
     names = {t.name for t in aligned.targets}
     if target is None:
         target = DEFAULT_TARGET if DEFAULT_TARGET in names or len(names) != 1 else next(iter(names))
@@ -149,6 +164,9 @@ def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, qui
 
 def score_frame(tensor: SparseTensor, mode: str, scores: Floats) -> pd.DataFrame:
     """rank, entity, score; most suspicious first, equals in the order of their codes."""
+    import numpy as np
+    import pandas as pd
+
     order = np.argsort(-scores, kind="stable")
     entities = tensor.vocabulary(mode).decode(order)
     return pd.DataFrame({"rank": np.arange(1, len(order) + 1), "entity": entities, "score": scores[order]})
@@ -157,6 +175,9 @@ def score_frame(tensor: SparseTensor, mode: str, scores: Floats) -> pd.DataFrame
 @contextmanager
 def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
     """A bar over the steps of a fit, on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -173,13 +194,6 @@ def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
             progress.update(task, total=step.total, completed=step.step, told=told)
 
         yield after_step
-
-
-def _show(frame: pd.DataFrame, shown: pd.DataFrame) -> None:
-    rows = [[str(row.rank), str(row.entity), f"{row.score:.4g}"] for row in shown.itertuples(index=False)]
-    print_table(list(frame.columns), rows)
-    if len(shown) < len(frame):
-        note(f"{len(frame) - len(shown):,} more; --top N shows more, --output FILE writes all")
 
 
 def _show_names(as_json: bool) -> None:

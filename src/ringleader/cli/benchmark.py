@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringleader.cli import completion
 from ringleader.cli.options import Json
-from ringleader.cli.score import plain_rows
+from ringleader.cli.rows import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import SettingsError
 
@@ -22,19 +23,25 @@ FIRST_SEED = 1000
 
 
 def command(
-    what: Annotated[str, typer.Argument(metavar="paper|detection|real|speed", help="What to measure.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="paper|detection|real|speed", autocompletion=completion.benchmarks, help="What to measure."
+        ),
+    ],
     data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Folder of the real data.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="DIR", help="Keep rows, tables and figures there as they come.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="For paper: small markets, no tuning; minutes.")] = False,
     reviews: Annotated[
-        int | None, typer.Option("--reviews", min=1000, help="Size of a market; 1,000,000 for speed.")
+        int | None,
+        typer.Option("--reviews", metavar="N", min=1000, help="Size of a market; 1,000,000 for speed."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Markets, or draws of the folds; 5 or 10.")
+        int | None, typer.Option("--seeds", metavar="N", min=1, help="Markets, or draws of the folds; 5 or 10.")
     ] = None,
-    large: Annotated[int, typer.Option("--large", help="For speed: also this size.")] = 0,
+    large: Annotated[int, typer.Option("--large", metavar="N", help="For speed: also this size.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Measure how good it is, and how fast, beside other methods in the same run.
@@ -64,7 +71,7 @@ def command(
     if as_json:
         print_json({"benchmark": what, "rows": rows})
         return
-    print_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+    print_table(list(rows[0]), [list(row.values()) for row in rows], digits=",.3f")
     if out:
         note(f"tables.md, rows.json and a .csv for each table are in {out}")
 
@@ -129,9 +136,3 @@ def _published(results: Results, name: str, frame: pd.DataFrame) -> pd.DataFrame
             results.keep(name, row)
     results.publish(describe())
     return frame
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from ringleader.cli.opening import need_a_match, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
     Json,
     LabelFile,
     MemoryLimit,
+    ReviewTable,
     Strict,
     TargetKindOption,
     TempDirectory,
@@ -19,17 +19,18 @@ from ringleader.cli.options import (
     parse_columns,
 )
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.labels import Labels, read_labels
-from ringleader.names import harmless
-from ringleader.tables.check import CheckReport
-from ringleader.tensor.encode import read_reviews
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.names import counted, harmless
+
+if TYPE_CHECKING:
+    from ringleader.labels import Labels
+    from ringleader.tables.check import CheckReport
+    from ringleader.tensor.sparse import SparseTensor
 
 EXAMPLES_SHOWN = 8
 
 
 def command(
-    reviews: Annotated[str, typer.Argument(help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")],
+    reviews: ReviewTable,
     labels: LabelFile = None,
     column: Columns = None,
     axis: Axes = None,
@@ -44,6 +45,9 @@ def command(
 
     Example: ringleader check reviews.parquet --labels labels.csv
     """
+    from ringleader.labels import read_labels
+    from ringleader.tensor.encode import read_reviews
+
     known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]
     tensor = read_reviews(
         reviews,
@@ -56,6 +60,8 @@ def command(
     )
     report = tensor.report
     assert report is not None  # a tensor that was read always has one
+    if known:
+        need_a_match(known, tensor, strict=strict)
     about_labels = describe_labels(known, tensor) if known else None
     if as_json:
         data = report.as_dict()
@@ -75,8 +81,8 @@ def show(report: CheckReport) -> None:
             print(f"column {harmless(name)!r} taken as {role}")
     if report.dropped:
         print(f"no column for {', '.join(report.dropped)}: left out")
-    print(f"{report.rows:,} rows, {report.used:,} used, {report.cells:,} distinct cells")
-    print(f"{report.duplicates:,} exact duplicates (kept as multiplicity)")
+    print(f"{counted(report.rows, 'row')}, {report.used:,} used, {counted(report.cells, 'distinct cell')}")
+    print(f"{counted(report.duplicates, 'exact duplicate')} (kept as multiplicity)")
     if report.time:
         print(f"times in {report.time.unit}, from {report.time.first} to {report.time.last}")
     print_table(
@@ -86,11 +92,12 @@ def show(report: CheckReport) -> None:
     for warning in report.warnings:
         print(f"note: {harmless(warning, limit=200)}")
     if report.rejected:
-        print(f"{sum(report.rejected.values()):,} rows cannot be used:")
-        for reason, count in report.rejected.items():
-            print(f"  {count:,} {harmless(reason)}")
+        print(f"{counted(sum(report.rejected.values()), 'row')} cannot be used:")
+        for reason, number in report.rejected.items():
+            print(f"  {number:,} {harmless(reason, limit=100)}")
         for example in report.examples[:EXAMPLES_SHOWN]:
-            print(f"    {harmless(example.where)}: {harmless(example.reason)}: {harmless(example.text, limit=100)}")
+            where, reason, text = (harmless(t, limit=100) for t in (example.where, example.reason, example.text))
+            print(f"    {where}: {reason}: {text}")
 
 
 def describe_labels(labels: Labels, tensor: SparseTensor) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def describe_labels(labels: Labels, tensor: SparseTensor) -> dict[str, Any]:
 
 
 def show_labels(about: dict[str, Any]) -> None:
-    print(f"{about['labels']:,} labels")
+    print(counted(about["labels"], "label"))
     print_table(
         ["mode", "target", "known", "positive"],
         [
@@ -123,9 +130,9 @@ def show_labels(about: dict[str, Any]) -> None:
             for t in about["targets"]
         ],
     )
-    for reason, count in about["skipped"].items():
-        print(f"note: {count:,} label rows skipped: {reason}")
-    for mode, count in about["unknown"].items():
-        print(f"note: {count:,} labelled {harmless(mode)}s are not in the reviews")
+    for reason, number in about["skipped"].items():
+        print(f"note: {counted(number, 'label row')} skipped: {reason}")
+    for line in unknown_lines(about["unknown"], "labels"):
+        print(harmless(line, limit=200))
     if about["unknown_examples"]:
         print(f"      such as {', '.join(harmless(e) for e in about['unknown_examples'])}")

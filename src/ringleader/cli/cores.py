@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ringleader.cli.opening import load
-from ringleader.cli.options import Json
-from ringleader.cli.score import plain_rows, write_frame
-from ringleader.cli.terminal import note, print_json, print_table
-from ringleader.cores import Cores, write_blocks
+from ringleader.cli.options import Json, ModelFolder, Raw, Top
+from ringleader.cli.rows import note_changed, plain_rows, put_frame, show_first
+from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import StorageError
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.names import counted
 
-SHOWN = 20
+if TYPE_CHECKING:
+    from ringleader.cores import Cores
+    from ringleader.tensor.sparse import SparseTensor
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="Folder of a model.")],
-    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the first N.")] = None,
+    model: ModelFolder,
+    top: Top = None,
     output: Annotated[
         str | None,
         typer.Option(
             "--output", metavar="DIR", help="Write cores.csv, members.csv, reviews.csv and block files there."
         ),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Do not put a quote before formulas in CSV.")] = False,
+    raw: Raw = False,
     as_json: Json = False,
 ) -> None:
     """List the groups that act in lockstep, the most significant first.
@@ -49,29 +50,30 @@ def command(
         print_json({"model": model, "cores": rows})
         return
     if output:
-        print(f"{len(cores):,} cores written to {output}")
+        if not VOICE.quiet:
+            print(f"{counted(len(cores), 'core')} written to {output}")
         return
     if not len(cores):
         print("no cores: nobody acts together more than chance and taste explain")
         return
-    shown = frame if top is not None else frame.head(SHOWN)
-    print_table(list(frame.columns), [[_cell(value) for value in row] for row in shown.itertuples(index=False)])
-    if len(shown) < len(frame):
-        note(f"{len(frame) - len(shown):,} more; --top N shows more, --output DIR writes all")
+    show_first(frame, every=top is not None, write="DIR")
 
 
 def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool) -> None:
     """cores.csv, members.csv, reviews.csv, and the two files of each block."""
+    from ringleader.cores import write_blocks
+
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make the folder {folder}: {error.strerror or error}; choose another") from error
-    write_frame(cores.frame(tensor), str(target / "cores.csv"), raw=raw)
-    write_frame(cores.members_frame(tensor), str(target / "members.csv"), raw=raw)
-    write_frame(cores.reviews_frame(tensor), str(target / "reviews.csv"), raw=raw)
+    tables = {
+        "cores": cores.frame(tensor),
+        "members": cores.members_frame(tensor),
+        "reviews": cores.reviews_frame(tensor),
+    }
+    changed = [put_frame(table, str(target / f"{name}.csv"), raw=raw) for name, table in tables.items()]
     write_blocks(cores, tensor, target)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if any(changed):
+        note_changed()

@@ -12,7 +12,7 @@ import typer
 
 from ringleader.cli.options import Json
 from ringleader.cli.progress import stop_signals, sweep_bar
-from ringleader.cli.score import plain_rows
+from ringleader.cli.rows import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.datasets.marketplace import marketplace
 from ringleader.detector import RingDetector

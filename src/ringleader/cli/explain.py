@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
+from ringleader.cli import completion
 from ringleader.cli.opening import load
-from ringleader.cli.options import Json
-from ringleader.cli.terminal import print_json, print_table
-from ringleader.names import harmless
-from ringleader.reasons import SHOWN, Explanation, say_time
+from ringleader.cli.options import Json, ModelFolder, TargetName
+from ringleader.cli.terminal import cell, print_json, print_table
+from ringleader.names import counted, harmless
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ringleader.reasons import Explanation
 
 WIDEST = 140
 """Characters of a cell: sentences end with their numbers."""
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="Folder of a model.")],
-    entity: Annotated[str, typer.Argument(help="The account, as it is written in the reviews.")],
-    mode: Annotated[str, typer.Option("--mode", help="What the account is, such as seller.")],
-    target: Annotated[str | None, typer.Option("--target", help="Which target, where there are several.")] = None,
+    model: ModelFolder,
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="The account, as it is written in the reviews.")],
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode", metavar="NAME", autocompletion=completion.modes, help="What the account is, such as seller."
+        ),
+    ],
+    target: TargetName = None,
     as_json: Json = False,
 ) -> None:
     """Tell why an account is suspicious, or is not.
@@ -36,8 +45,10 @@ def command(
 
 
 def _show(found: Explanation) -> None:
+    from ringleader.reasons import SHOWN
+
     about = found.summary
-    print(f"{about['mode']} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
+    print(f"{harmless(about['mode'])} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
     probability = about.get("probability")
     if probability is not None and probability == probability:
         print(f"probability of {harmless(str(about['target']))} {_share(probability)}", end="")
@@ -48,7 +59,7 @@ def _show(found: Explanation) -> None:
     if about["label"] == about["label"] and about["label"] is not None:
         use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"
         print(f"its label is known: {about['label']:g}; {use}")
-    print(f"{about['reviews']:,} reviews, evidence {about['evidence']:.3g}; {harmless(found.note, 400)}")
+    print(f"{counted(about['reviews'], 'review')}, evidence {about['evidence']:.3g}; {harmless(found.note, 400)}")
     table = found.contributions[found.contributions["contribution"] != 0].head(SHOWN)
     _section("Why: the largest contributions, beside what is usual", table, _contribution)
     if about["intercept"]:
@@ -78,7 +89,7 @@ def _contribution(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _plain_row(record: dict[str, Any]) -> dict[str, str]:
-    return {str(name): _cell(value) for name, value in record.items()}
+    return {str(name): cell(value, ".3g") for name, value in record.items()}
 
 
 def _neighbour(record: dict[str, Any]) -> dict[str, str]:
@@ -90,9 +101,3 @@ def _neighbour(record: dict[str, Any]) -> dict[str, str]:
         "items": ", ".join(record["items"]),
         "times": ", ".join(record["times"]),
     }
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.3g}"
-    return say_time(value) if isinstance(value, pd.Timestamp) else str(value)

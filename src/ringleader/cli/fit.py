@@ -2,53 +2,69 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringleader import store
-from ringleader.cli.evaluate import measure, show
+from ringleader.cli import completion
+from ringleader.cli.evaluate import show
+from ringleader.cli.opening import need_a_match, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
     Json,
     LabelFile,
     MemoryLimit,
-    Quiet,
+    ReviewTable,
+    Seed,
     Strict,
     TargetKindOption,
     TempDirectory,
     Threads,
     parse_columns,
 )
-from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
-from ringleader.cli.terminal import note, print_json
-from ringleader.detector import RingDetector
+from ringleader.cli.terminal import VOICE, print_json, warn
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.head import Head
-from ringleader.labels import read_labels
-from ringleader.names import harmless
-from ringleader.tensor.encode import read_reviews
+from ringleader.names import counted, harmless
+
+if TYPE_CHECKING:
+    from ringleader.detector import RingDetector
 
 
 def command(
-    reviews: Annotated[str, typer.Argument(help="File, folder or glob of reviews.")],
+    reviews: ReviewTable,
     out: Annotated[str, typer.Option("--out", metavar="MODEL", help="Folder to write the model to.")],
     labels: LabelFile = None,
     preset: Annotated[
-        str, typer.Option("--preset", metavar="default|corrected|paper", help="How to learn.")
+        str,
+        typer.Option(
+            "--preset", metavar="default|corrected|paper", autocompletion=completion.presets, help="How to learn."
+        ),
     ] = "default",
     learner: Annotated[
-        str, typer.Option("--learner", metavar="natural-gradient|sgd|online-em", help="The learner.")
+        str,
+        typer.Option(
+            "--learner",
+            metavar="natural-gradient|sgd|online-em",
+            autocompletion=completion.learners,
+            help="The learner.",
+        ),
     ] = "natural-gradient",
-    rank: Annotated[int | None, typer.Option("--rank", help="Components.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Sweeps over the data.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every random number.")] = 0,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="N", help="Components.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", help="Sweeps over the data.")] = None,
+    seed: Seed = 0,
     contrast: Annotated[
-        str | None, typer.Option("--contrast", metavar="NAME", help="Mode whose entities the negatives replace.")
+        str | None,
+        typer.Option(
+            "--contrast",
+            metavar="NAME",
+            autocompletion=completion.modes,
+            help="Mode whose entities the negatives replace.",
+        ),
     ] = None,
     joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels move the factors.")] = None,
     holdout: Annotated[
@@ -63,10 +79,11 @@ def command(
         typer.Option("--prevalence", metavar="P", help="Share of abusive accounts, or MODE=P; estimated if not given."),
     ] = None,
     heldout_reviews: Annotated[
-        float, typer.Option("--heldout-reviews", help="Share of reviews to measure the likelihood on.")
+        float, typer.Option("--heldout-reviews", metavar="0.1", help="Share of reviews to measure the likelihood on.")
     ] = 0.0,
     patience: Annotated[
-        int, typer.Option("--patience", help="Stop after so many sweeps without a better held-out likelihood.")
+        int,
+        typer.Option("--patience", metavar="N", help="Stop after so many sweeps without a better held-out likelihood."),
     ] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
@@ -78,12 +95,17 @@ def command(
     temp_directory: TempDirectory = None,
     threads: Threads = None,
     as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
 
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
+    from ringleader import store
+    from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
+    from ringleader.detector import RingDetector
+    from ringleader.labels import read_labels
+    from ringleader.tensor.encode import read_reviews
+
     _check_place(out, resume=resume, overwrite=overwrite)
     started = time.perf_counter()
     known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]
@@ -96,6 +118,8 @@ def command(
         temp_directory=temp_directory,
         threads=threads,
     )
+    if known is not None:
+        need_a_match(known, tensor, strict=strict)
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -113,18 +137,18 @@ def command(
     config = detector.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
     try:
-        with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=quiet or as_json) as bar:
+        with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=VOICE.quiet or as_json) as bar:
             detector.fit(tensor, known, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
-    except (KeyboardInterrupt, Terminated):
-        saved = store.is_model(out)
-        note(
-            f"stopped; what was learned so far is in {out}; go on with --resume" if saved else "stopped before the fit"
-        )
+    except (KeyboardInterrupt, Terminated) as stopped:
+        left = f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing is kept"
+        if isinstance(stopped, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"stopped; {left}") from None
+        warn(f"stopped; {left}")
         raise
     summary = _summary(detector, out, time.perf_counter() - started)
     if as_json:
         print_json(summary)
-    elif not quiet:
+    elif not VOICE.quiet:
         _show(summary)
 
 
@@ -149,6 +173,8 @@ def _prevalence(given: list[str]) -> float | dict[str, float] | None:
 
 def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
     """Refuses to write over anything that is not meant to go."""
+    from ringleader import store
+
     if resume and overwrite:
         raise SettingsError("--resume and --overwrite exclude each other")
     path = Path(out)
@@ -165,6 +191,9 @@ def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
 
 
 def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]:
+    from ringleader.evaluation.truth import evaluate
+    from ringleader.head import Head
+
     aligned = detector.aligned_
     last = detector.history_[-1] if detector.history_ else {}
     return {
@@ -189,7 +218,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         ],
         "unknown_covariates": dict(detector.given_.unknown),
         "unused": _unused(detector),
-        "holdout": measure(detector, detector.heldout_) if detector.heldout_ is not None else [],
+        "holdout": evaluate(detector, detector.heldout_) if detector.heldout_ is not None else [],
         "seconds": round(seconds, 3),
     }
 
@@ -228,18 +257,17 @@ def _finite(value: float | None) -> float | None:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    sizes = ", ".join(f"{n:,} {mode}s" for mode, n in summary["modes"].items())
-    print(f"{summary['cells']:,} distinct reviews: {sizes}")
-    print(f"{summary['labels']:,} labels")
-    for mode, count in summary["unknown_labels"].items():
-        print(f"note: {count:,} labelled {mode}s are not in the reviews")
-    for mode, count in summary["unknown_covariates"].items():
-        print(f"note: {count:,} {mode}s of the covariates are not in the reviews")
+    sizes = ", ".join(counted(n, harmless(mode)) for mode, n in summary["modes"].items())
+    print(f"{counted(summary['cells'], 'distinct review')}: {sizes}")
+    print(counted(summary["labels"], "label"))
+    for what in ("labels", "covariates"):
+        for line in unknown_lines(summary[f"unknown_{what}"], what):
+            print(harmless(line, 200))
     for text in summary["unused"]:
         print(f"note: not used: {harmless(text, 200)}")
     for head in summary["heads"]:
         guess = f"; prevalence {head['prevalence']:.1%}, estimated" if head.get("estimated") else ""
-        print(f"{head['mode']} {harmless(head['target'])}: {head['note']}{guess}")
+        print(f"{harmless(head['mode'])} {harmless(head['target'])}: {head['note']}{guess}")
     if summary["holdout"]:
         print("\non the labels held out:")
         show(summary["holdout"])
@@ -247,6 +275,7 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["resumed_from"] is not None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
-    print(f"{summary['sweeps']} sweeps in {summary['seconds']:.1f} s{rank}")
+    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{rank}")
     mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
-    print(f"model written to {summary['model']}; next: ringleader score {summary['model']} --mode {mode}")
+    words = ["ringleader", "score", summary["model"], "--mode", mode]
+    print(f"model written to {summary['model']}; next: {harmless(shlex.join(words), 400)}")

@@ -6,18 +6,25 @@ from typing import Annotated
 
 import typer
 
+from ringleader.cli import completion
 from ringleader.cli.options import Json
-from ringleader.cli.terminal import print_json
-from ringleader.datasets.marketplace import marketplace
+from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SettingsError
+from ringleader.names import counted
 
 
 def command(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to write the three files.")],
-    reviews: Annotated[int, typer.Option("--reviews", help="How many reviews.")] = 100_000,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another market.")] = 0,
+    reviews: Annotated[int, typer.Option("--reviews", metavar="N", help="How many reviews.")] = 100_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another market.")] = 0,
     difficulty: Annotated[
-        str, typer.Option("--difficulty", metavar="easy|medium|hard", help="How well the rings hide.")
+        str,
+        typer.Option(
+            "--difficulty",
+            metavar="easy|medium|hard",
+            autocompletion=completion.difficulties,
+            help="How well the rings hide.",
+        ),
     ] = "medium",
     as_json: Json = False,
 ) -> None:
@@ -27,6 +34,8 @@ def command(
     """
     if not folder:
         raise SettingsError("the folder has no name; say where to write the market")
+    from ringleader.datasets.marketplace import marketplace
+
     market = marketplace(reviews, difficulty=difficulty, seed=seed)
     market.write(folder)
     truth = market.truth[market.truth["target"] == "abuse"]
@@ -43,6 +52,8 @@ def command(
     if as_json:
         print_json(summary)
         return
-    print(f"{len(market.reviews):,} reviews, {rings} rings, {bad.get('seller', 0):,} abusive sellers, ", end="")
-    print(f"{bad.get('reviewer', 0):,} abusive reviewers")
+    if VOICE.quiet:
+        return
+    abusive = [counted(bad.get(mode, 0), f"abusive {mode}") for mode in ("seller", "reviewer")]
+    print(", ".join([counted(len(market.reviews), "review"), counted(rings, "ring"), *abusive]))
     print(f"written to {folder}: reviews.parquet, labels.csv (what is known), truth.csv (what is true)")

@@ -1,16 +1,36 @@
-"""Options that several commands share: how a review table is read."""
+"""Options that several commands share: how a review table is read, what is scored, how much is said."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from ringleader.cli import completion
+from ringleader.cli.terminal import VOICE
 from ringleader.errors import SettingsError
+
+
+def _hears(name: str) -> Callable[[typer.Context, bool], bool]:
+    """Sets the voice. What was said before the name of the command holds behind it too."""
+
+    def hear(ctx: typer.Context, value: bool) -> bool:
+        said = value or (ctx.parent is not None and bool(getattr(VOICE, name)))
+        setattr(VOICE, name, said)
+        return said
+
+    return hear
+
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="ROLE=COLUMN", help="Name the column of a role, such as reviewer=user_id."),
+    typer.Option(
+        "--column",
+        metavar="ROLE=COLUMN",
+        autocompletion=completion.columns,
+        help="Name the column of a role, such as reviewer=user_id.",
+    ),
 ]
 Axes = Annotated[
     list[str] | None,
@@ -20,6 +40,11 @@ Axes = Annotated[
         help="Build the tensor from these columns instead; KIND is id, category, or time=1w (1min, 1h, 1d, 4w).",
     ),
 ]
+ReviewTable = Annotated[
+    str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")
+]
+ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random number.")]
 LabelFile = Annotated[
     str | None, typer.Option("--labels", metavar="FILE", help="Known accounts: mode, entity, label[, target].")
 ]
@@ -30,11 +55,35 @@ MemoryLimit = Annotated[
 TempDirectory = Annotated[
     str | None, typer.Option("--temp-directory", metavar="DIR", help="Where to put temporary files.")
 ]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; all by default.")]
+Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hears("quiet"), help="Say nothing but the result.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", callback=_hears("verbose"), help="With an error, show what led to it.")
+]
+Mode = Annotated[
+    str | None,
+    typer.Option("--mode", metavar="NAME", autocompletion=completion.modes, help="Which entities, such as seller."),
+]
+TargetName = Annotated[
+    str | None,
+    typer.Option("--target", metavar="NAME", help="Which target, where there are several."),
+]
+Top = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N.")]
+OutputFile = Annotated[
+    str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="In CSV leave names as they are: formulas, and characters that steer a terminal.")
+]
 TargetKindOption = Annotated[
-    str, typer.Option("--target-kind", metavar="binary|real", help="Whether labels are yes/no or numbers.")
+    str,
+    typer.Option(
+        "--target-kind",
+        metavar="binary|real",
+        autocompletion=completion.target_kinds,
+        help="Whether labels are yes/no or numbers.",
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ringleader.cli.terminal import VOICE
 from ringleader.learners import SweepInfo
 
 
@@ -48,7 +49,7 @@ def sweep_bar(sweeps: Callable[[], int], entries: int, *, quiet: bool) -> Iterat
         TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=quiet or VOICE.quiet or not console.is_terminal) as progress:
         yield SweepBar(progress, sweeps, entries)
 
 

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
-from ringleader.labels import Labels, Target
+from ringleader.labels import DEFAULT_TARGET, Labels, Target, read_labels
+
+
+def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
+    """The truth, as numbers where the model learned numbers; plain 1 and 0 are yes and no all the same."""
+    if detector.labels_ is None or detector.labels_.target_kind == "binary":
+        return read_labels(source)
+    numbers = read_labels(source, target_kind="real")
+    plain = {label.value for label in numbers.entries} <= {0.0, 1.0}
+    return read_labels(source) if plain else numbers
 
 
 def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = False) -> list[dict[str, Any]]:
-    """The figures of every target of every mode that the truth names."""
+    """The figures of every target of every mode that the truth names: of a ranking where the truth is yes or no, of
+    nearness where it is numbers. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
+    the accounts whose label the model was given.
+    """
     results = []
     for target in truth.align(detector.tensor_).targets:
         kept = np.ones(len(target.codes), np.bool_)
         if not include_known:
             kept = ~np.isin(target.codes, _known(detector, target))
         if kept.any():
-            results.append(_evaluate(detector, target, kept))
+            figures = _numbers if target.kind == "real" else _ranking
+            names = targets_of(detector, detector.tensor_.modes[target.mode])
+            scored = target.name if target.name in names else next(iter(names), None)
+            about = {"known_left_out": int((~kept).sum()), "scored_by": scored}
+            results.append(figures(detector, target, kept) | about)
     return results
+
+
+def targets_of(detector: RingDetector, mode: str) -> list[str]:
+    """The targets of a mode, the one that is scored where none is named first."""
+    names = [t.name for t in detector.problem_.targets if detector.tensor_.modes[t.mode] == mode]
+    return sorted(names, key=lambda name: name != DEFAULT_TARGET)
 
 
 def _known(detector: RingDetector, target: Target) -> Any:
@@ -30,10 +54,26 @@ def _known(detector: RingDetector, target: Target) -> Any:
     )
 
 
-def _evaluate(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
+def _numbers(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
+    """How near the values of a real target come to the true ones."""
+    mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[kept], target.values[kept])
+    has = target.name in targets_of(detector, mode)
+    frame = detector.scores(mode, target.name if has else None).set_index("entity")
+    said = frame.loc[detector.tensor_.vocabularies[target.mode].decode(codes), "score"].to_numpy(np.float64)
+    varies = len(codes) > 1 and np.ptp(said) > 0 and np.ptp(true) > 0
+    return {
+        "mode": mode,
+        "target": target.name,
+        "accounts": len(codes),
+        "rank_correlation": float(np.corrcoef(rankdata(said), rankdata(true))[0, 1]) if varies else None,
+        "error": float(np.sqrt(np.mean((said - true) ** 2))) if has else None,
+        "reason": None if varies else "the values, or the scores, are all the same",
+    }
+
+
+def _ranking(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
     mode = detector.tensor_.modes[target.mode]
-    names = {t.name for t in detector.problem_.targets if t.mode == target.mode}
-    frame = detector.scores(mode, target.name if target.name in names else None)
+    frame = detector.scores(mode, target.name if target.name in targets_of(detector, mode) else None)
     size = detector.tensor_.shape[target.mode]
     order = detector.tensor_.vocabularies[target.mode].lookup(frame["entity"].to_numpy())
     scores, reviews, probability = np.empty(size), np.empty(size), np.empty(size)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ringleader.errors import InputError
+from ringleader.names import counted
+from ringleader.tables.advice import advice
 from ringleader.tables.read import Example, Part, Relation
 from ringleader.tables.schema import Axis
 
@@ -153,8 +155,24 @@ class Checked:
                 "mend them, or leave out --strict to go on without them"
             )
         if total == self.total:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in relation.rejected.most_common())
-            raise InputError(f"none of the {total:,} rows of {relation.source} can be used: {reasons}")
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in relation.rejected.most_common())
+            raise InputError(f"not one row of {relation.source} can be used: {reasons}{self._advice()}")
+
+    def _advice(self) -> str:
+        """What the column that most rows fail by holds, and what it should; nothing where rows cannot be parsed."""
+        reason = self.relation.rejected.most_common(1)[0][0]
+        escaped = reason.replace("'", "''")
+        for k, column in enumerate(self.columns):
+            for part, reasons in zip(self.relation.parts, column.reasons, strict=True):
+                if f"'{escaped}'" not in reasons:
+                    continue
+                shown = f"left(CAST({part.columns[k]} AS VARCHAR), 40) AS shown, {reasons} AS reason"
+                found = self.relation.rows(
+                    f"SELECT shown FROM (SELECT {shown} FROM {part.relation}) WHERE reason = '{escaped}' LIMIT 1"
+                )
+                if found:
+                    return f"; {advice(column.axis, reason, found[0][0])}"
+        return ""
 
     def _count_part(self, p: int, part: Part) -> None:
         relation = self.relation
@@ -169,8 +187,8 @@ class Checked:
         )
         row = part.row or "row_number() OVER () - 1"
         examples: list[tuple[int, str, str]] = []
-        for text, count in counted:
-            relation.rejected[text] += count
+        for text, number in counted:
+            relation.rejected[text] += number
             found = relation.rows(
                 f"SELECT row, shown FROM (SELECT {row} AS row, {reason} AS reason, concat_ws(' ', {texts}) AS shown "
                 f"FROM {part.relation}) WHERE reason = '{text.replace(chr(39), chr(39) * 2)}' "
@@ -356,7 +374,8 @@ def _time(checked: Checked, k: int, axis: Axis) -> Column:
         if unit == ISO:
             checked.notes.append("times without a zone are read as UTC")
         if zeros:
-            checked.notes.append(f"{zeros:,} rows are dated 1970-01-01; a time of zero is usually a missing one")
+            dated = f"{counted(zeros, 'row')} {'is' if zeros == 1 else 'are'} dated 1970-01-01"
+            checked.notes.append(f"{dated}; a time of zero is usually a missing one")
         elif mean < BEFORE_1995:
             checked.notes.append(_EARLY.format(unit))
     return Column(axis, "time", tuple(values), tuple(exact), tuple(reasons))

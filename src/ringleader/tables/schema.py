@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ringleader.errors import SchemaError, SettingsError
@@ -23,6 +24,7 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
 }
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+NEAR_ENOUGH = 0.7
 DEFAULT_BIN = "1w"
 DEFAULT_MODES = ("reviewer", "product", "seller", "rating", "week")
 DEFAULT_KINDS: dict[str, AxisKind] = {"rating": "rating", "timestamp": "time"}
@@ -129,13 +131,17 @@ def resolve(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SettingsError(f"mode {twice!r} is given twice; every mode needs its own name")
+    named = [
+        m.column if isinstance(m, Axis) else given[_role(m)] for m in asked if isinstance(m, Axis) or _role(m) in given
+    ]
+    _require_names(named, available, where)
     for wanted in asked:
         if isinstance(wanted, Axis):
-            axes.append(replace(wanted, column=_find(wanted.column, available, where)))
+            axes.append(wanted)
             continue
         role = _role(wanted)
         if role in given:
-            column: str | None = _find(given[role], available, where)
+            column: str | None = given[role]
         else:
             column = _guess(role, available, taken=set(given.values()) | set(guessed.values()))
             if column is not None:
@@ -155,11 +161,17 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
     if not asked and not {axis.mode for axis in axes} & {"product", "seller"}:
         missing.append("product")
     if missing:
-        mode = missing[0]
-        role = _role(mode)
+        free = [name for name in available if name not in {axis.column for axis in axes}]
+        near = {_role(mode): _nearest(_role(mode), free) for mode in missing}
+        flags = " ".join(
+            f"--column {role}={shlex.quote(name[:60]) if name else 'COLUMN'}" for role, name in near.items()
+        )
+        found = [f"{name[:60]!r}" for name in near.values() if name]
+        hint = f"; the nearest {'name is' if len(found) == 1 else 'names are'} {' and '.join(found)}" if found else ""
         raise SchemaError(
-            f"{where} has no column for {mode!r}; {_found(available)}{_nearest(role, available)}"
-            f"; name it with --column {role}=COLUMN (columns={{{role!r}: ...}} in Python)"
+            f"{where} has no column for {' and '.join(map(repr, missing))}; {_found(available)}{hint}"
+            f"; name {'it' if len(missing) == 1 else 'them'} with {flags} "
+            f"(columns={{{', '.join(f'{role!r}: ...' for role in near)}}} in Python)"
         )
     if len(axes) < 2:
         raise SettingsError(f"a tensor needs at least two modes, got {', '.join(a.mode for a in axes) or 'none'}")
@@ -194,12 +206,15 @@ def _guess(role: str, available: Sequence[str], taken: set[str]) -> str | None:
     return None
 
 
-def _find(column: str, available: Sequence[str], where: str) -> str:
-    if column in available:
-        return column
-    close = difflib.get_close_matches(column, available, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise SchemaError(f"{where} has no column {column!r}; {_found(available)}{hint}")
+def _require_names(named: Sequence[str], available: Sequence[str], where: str) -> None:
+    """Refuses names of columns that are not there, all of them at once."""
+    absent = [name for name in dict.fromkeys(named) if name not in available]
+    if not absent:
+        return
+    close = {name: difflib.get_close_matches(name, available, n=1, cutoff=0.5) for name in absent}
+    meant = [f"{found[0]!r}" for found in close.values() if found]
+    hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
+    raise SchemaError(f"{where} has no column {' and no column '.join(map(repr, absent))}; {_found(available)}{hint}")
 
 
 def _found(available: Sequence[str]) -> str:
@@ -208,11 +223,19 @@ def _found(available: Sequence[str]) -> str:
     return f"found {shown}{more}" if available else "it has no columns"
 
 
-def _nearest(role: str, available: Sequence[str]) -> str:
-    best = [
-        (difflib.SequenceMatcher(None, known, name.lower()).ratio(), name)
-        for known in KNOWN_NAMES.get(role, (role,))
-        for name in available
-    ]
-    ratio, name = max(best, default=(0.0, ""))
-    return f"; the nearest name is {name!r}" if ratio >= 0.6 else ""
+def _nearest(role: str, available: Sequence[str]) -> str | None:
+    """The column that looks most like a role and more like it than like any other; None where none does."""
+    best: tuple[float, str | None] = (NEAR_ENOUGH, None)
+    for name in available:
+        likeness = {other: _likeness(name, known) for other, known in KNOWN_NAMES.items()}
+        if likeness.get(role, 0.0) == max(likeness.values()) and likeness[role] > best[0]:
+            best = likeness[role], name
+    return best[1]
+
+
+def _likeness(name: str, known: Sequence[str]) -> float:
+    """How much a column's name looks like one of the known names, from 0 to 1; to hold one as a word is enough."""
+    folded = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name[:60].strip()).lower()
+    words = set(re.split(r"[\W_]+", folded))
+    ratios = [difflib.SequenceMatcher(None, other, folded).ratio() for other in known]
+    return max(0.95 if words & set(known) else 0.0, *ratios)

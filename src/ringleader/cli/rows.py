@@ -1,0 +1,107 @@
+"""Tables of results: as JSON, as files, and the first rows on the terminal. Names are hostile."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ringleader.cli.terminal import VOICE, note, print_table
+from ringleader.errors import SettingsError, StorageError
+from ringleader.names import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 20
+KINDS = (".csv", ".parquet", ".jsonl")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula."""
+STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Controls and direction marks: they steer the terminal or the editor that a CSV is looked at with."""
+
+
+def check_output(output: str | None) -> None:
+    """Refuses a file of no known kind, before the work and not after it."""
+    if output is not None and Path(output).suffix not in KINDS:
+        raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet or .jsonl")
+
+
+def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
+    """A table to a file of the kind its name says. Returns whether names were changed, which a CSV alone does."""
+    changed = put_frame(frame, output, raw=raw)
+    if changed:
+        note_changed()
+    return changed
+
+
+def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
+    """As ``write_frame``, and says nothing."""
+    from ringleader.cores_files import quoting_of
+
+    check_output(output)
+    path = Path(output)
+    safe = frame
+    try:
+        if path.suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        elif path.suffix == ".jsonl":
+            # Ten decimals, the default, make small probabilities 0.
+            frame.to_json(path, orient="records", lines=True, date_format="iso", double_precision=15)
+        else:
+            if not raw:
+                safe = frame.apply(_defused).set_axis([defused(str(name)) for name in frame.columns], axis=1)
+            safe.to_csv(path, index=False, quoting=quoting_of(safe.columns, *_texts(safe)), errors="backslashreplace")
+    except OSError as error:
+        raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
+    return not safe.equals(frame)
+
+
+def note_changed() -> None:
+    """Says that names in a CSV are not quite those of the data."""
+    note(
+        "note: in CSV a quote is put before names that a spreadsheet would run as a formula, and characters that steer "
+        "a terminal are spelt out; --raw leaves them, .parquet and .jsonl keep every name"
+    )
+
+
+def defused(text: str) -> str:
+    """A name as a spreadsheet and a terminal may meet it: no formula, no control or direction character."""
+    plain = STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return f"'{plain}" if plain.startswith(FORMULA) else plain
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows as JSON takes them: empty instead of NaN, times as text."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
+
+
+def show_first(frame: pd.DataFrame, *, every: bool, write: str = "FILE") -> None:
+    """The first rows on the terminal, or every row; and how to get the others."""
+    shown = frame if every else frame.head(SHOWN)
+    print_table(list(frame.columns), shown.itertuples(index=False))
+    if len(shown) < len(frame):
+        note(f"{len(frame) - len(shown):,} more; --top N shows more, --output {write} writes all")
+
+
+def told_written(rows: int, output: str) -> None:
+    """Says what was written and where."""
+    if not VOICE.quiet:
+        print(f"{counted(rows, 'row')} written to {output}")
+
+
+def _texts(frame: pd.DataFrame) -> list[pd.Series]:
+    return [column for _, column in frame.items() if _is_text(column)]
+
+
+def _is_text(column: pd.Series) -> bool:
+    import pandas as pd
+
+    return column.dtype == object or pd.api.types.is_string_dtype(column.dtype)
+
+
+def _defused(column: pd.Series) -> pd.Series:
+    if not _is_text(column):
+        return column
+    return column.map(lambda text: defused(text) if isinstance(text, str) else text)

@@ -1,0 +1,29 @@
+"""What to do about a column that no row can be read by: an example of what it holds, and the accepted forms."""
+
+from __future__ import annotations
+
+from ringleader.tables.schema import DEFAULT_MODES, ROLE_OF_MODE, Axis
+
+FORMS = {
+    "is not a number": "write plain numbers such as 5 or 4.5",
+    "is not finite": "write plain numbers such as 5 or 4.5",
+    "is not a time": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
+    "is outside 1970 to 2100": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
+}
+
+
+def advice(axis: Axis, reason: str, value: str | None) -> str:
+    """A sentence on the values of a column that all fail for one reason, such as ``rating is not a number``."""
+    seen = (
+        f"column {axis.column[:60]!r} holds values such as {value!r}"
+        if value
+        else f"column {axis.column[:60]!r} is empty"
+    )
+    form = next((said for words, said in FORMS.items() if reason.endswith(words)), "fill it")
+    return f"{seen}; {form}, or take another column with {flag(axis)}"
+
+
+def flag(axis: Axis) -> str:
+    """The option that names the column of an axis."""
+    role = ROLE_OF_MODE.get(axis.mode, axis.mode)
+    return f"--column {role}=COLUMN" if axis.mode in DEFAULT_MODES else f"--axis {axis.mode[:60]}=COLUMN"
