@@ -39,7 +39,8 @@ def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
     mode, target = harmless(mode, 30), harmless(target or "abuse", 30)
     if name == "probability":
         above = int((values > 0.5).sum())
-        title = f"{above:,} of {counted(len(values), mode)} have a probability of {target} above 50%"
+        verb = "has" if above == 1 else "have"
+        title = f"{above:,} of {counted(len(values), mode)} {verb} a probability of {target} above 50%"
     else:
         top = min(TOP, len(values))
         least = np.sort(values)[::-1][top - 1]
@@ -60,7 +61,7 @@ def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
         summary=summary,
         header=(name, plural(mode), *(kind for kind, _ in known)),
         rows=tuple(rows),
-        name=f"{name} of {target}" if name == "probability" else name,
+        name=f"{name} of {target}" if name in ("probability", "value") else name,
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
         known=known,

@@ -132,7 +132,7 @@ def load(folder: str | os.PathLike[str]) -> Stored:
     """Opens a model folder. What is damaged, foreign or too new is refused, with the reason."""
     target = Path(folder)
     if not target.exists():
-        raise ModelFileError(f"there is no model at {target}")
+        raise ModelFileError(f"there is no model at {target}; name the folder that fit --out wrote")
     path = target / MANIFEST
     if not path.is_file():
         raise ModelFileError(f"{target} holds no {MANIFEST}, so it is no model (or a fit was stopped before its start)")

@@ -42,6 +42,7 @@ def test_the_list_names_every_baseline_and_what_needs_labels() -> None:
     assert shown.exit_code == 0, shown.stderr
     assert [line.split()[0] for line in shown.stdout.splitlines()[1:]] == list(baseline_names())
     data = json.loads(run("--list", "--json").stdout)
+    assert all(row["summary"] in shown.stdout for row in data["baselines"]), "a method is told to its end"
     assert {row["name"] for row in data["baselines"] if row["needs_labels"]} == set(baseline_names(needs_labels=True))
 
 

@@ -49,6 +49,7 @@ def test_help_has_an_example_and_the_options_of_every_command(name: str) -> None
     assert f"Example: ringleader {name}" in " ".join(shown.stdout.split())
     for option in ("--json", "--quiet", "--verbose"):
         assert option in shown.stdout
+    assert "{model}" not in shown.stdout, "what a person replaces is in capitals"
 
 
 def test_commands_are_imported_without_what_only_their_work_needs() -> None:

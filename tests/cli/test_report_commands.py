@@ -25,6 +25,7 @@ def test_demo_tells_the_whole_story_and_writes_a_report(command: Run, demo: Path
     done = command("demo", "--reviews", 6000, cwd=demo)
     assert done.returncode == 0, done.stderr
     told = ("The ten most suspicious sellers", "90% interval", "main reason", "truly were abusive", "groups that act")
+    assert "labels, the others are kept to measure on" in done.stdout
     for part in (*told, "What the labels gained", "without labels", "with labels", "report.html"):
         assert part in done.stdout, part
     page = (demo / "ringleader-demo" / "report.html").read_text(encoding="utf-8")
@@ -68,7 +69,10 @@ def test_report_writes_the_page_the_demo_wrote(command: Run, demo: Path) -> None
 def test_report_says_what_is_wrong(command: Run, tmp_path: Path) -> None:
     done = command("report", "nowhere", "--output", "r.html", cwd=tmp_path)
     assert done.returncode == 2
-    assert "there is no model at nowhere" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        "there is no model at nowhere; name the folder that fit --out wrote" in done.stderr
+        and "Traceback" not in done.stderr
+    )
     with pytest.raises(SettingsError, match=r"name it \.html"):
         report.command("nowhere", output="r.pdf")
     assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ from ring_market import detector, ring_labels, ring_table
 import ringleader as rl
 from ringleader import report
 from ringleader.plot_colours import DARK, LIGHT
+from ringleader.plot_score_data import scores
 from ringleader.report.build import build
 from ringleader.report.context import Context, Table
 from ringleader.report.render import PAGE, render
@@ -112,6 +113,27 @@ def test_held_out_labels_give_curves_that_end_where_they_must(context: Context) 
     assert all(a <= b for a, b in zip(roc.x, roc.x[1:], strict=False))
 
 
+def test_a_figure_on_a_few_held_out_accounts_is_no_headline(context: Context, page: str) -> None:
+    few = context.heldout[0]
+    assert few.facts[0].name.startswith("AUC") and not few.enough and "Too few to go by" in few.note
+    assert few.facts[0] not in context.facts and "Too few to go by" in page
+
+
+def test_many_held_out_accounts_of_both_kinds_make_a_headline() -> None:
+    ring = [("reviewer", f"ring{i}", 1) for i in range(14)] + [("reviewer", f"r{i}", 0) for i in range(60)]
+    known = pd.DataFrame(ring, columns=["mode", "entity", "label"])
+    found = build(detector(holdout=0.8).fit(rated(lambda t: t), rl.read_labels(known)))
+    assert found.heldout[0].enough and "Too few" not in found.heldout[0].note
+    assert found.heldout[0].facts[0] in found.facts
+
+
+def test_one_is_told_as_one(context: Context) -> None:
+    assert context.cores_total == 1 and any(f.startswith("The only group has 1") for f in context.findings)
+    frame = pd.DataFrame({"probability": [0.9, 0.2, 0.1], "label": np.nan})
+    assert scores(frame, "seller", "abuse").title == "1 of 3 sellers has a probability of abuse above 50%"
+    assert scores(frame[1:], "seller", "abuse").title == "0 of 2 sellers have a probability of abuse above 50%"
+
+
 def test_the_page_can_be_read_by_all(page: str) -> None:
     assert faults(page) == []
 
@@ -175,8 +197,8 @@ def several_targets() -> Model:
     )
 
 
-def real_target() -> Model:
-    labels = ring_labels()
+def real_target(name: str = "abuse") -> Model:
+    labels = ring_labels().assign(target=name)
     numbers = labels["label"] * 3.0 + np.linspace(0, 1, len(labels))
     return detector(holdout=0.4).fit(
         rated(lambda t: t), rl.read_labels(labels.assign(label=numbers), target_kind="real")
@@ -211,6 +233,8 @@ KINDS: dict[str, tuple[Callable[[], Model], str]] = {
     ),
     "several targets": (several_targets, "Sellers to look at first by boost"),
     "real target": (real_target, "rank correlation on held-out"),
+    "real target by name": (lambda: real_target("loss in euro"), "(value of loss in euro "),
+    "real target of few": (real_target, "are too few to go by"),
     "paper preset": (lambda: detector(preset="paper").fit(rated(lambda t: t), ring_labels()), "--preset paper"),
     "tiny": (tiny, "None: nobody acts together"),
     "one label": (one_label, "1 label"),

@@ -286,6 +286,15 @@ def test_strict_refuses_what_would_be_counted(tmp_path: Path) -> None:
     assert rl.read_reviews(put(tmp_path, HEADER + GOOD), strict=True).n_cells == 2
 
 
+def test_bad_rows_are_shown_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    path = put(tmp_path, HEADER + "c,x,five,1500000000\n" + GOOD + "c\n" + GOOD * 5 + ",x,5,1500000000\n")
+    with pytest.raises(InputError, match=r"3 of 15 rows .*first at reviews.csv line 2;"):
+        rl.read_reviews(path, strict=True)
+    report = rl.read_reviews(path).report
+    assert report is not None
+    assert [e.where.rpartition(" ")[2] for e in report.examples] == ["2", "5", "16"]
+
+
 def test_a_table_without_one_usable_row_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not one row .* can be used: 2 rating is not a number"):
         rl.read_reviews(put(tmp_path, HEADER + "a,x,bad,1500000000\nb,x,bad,1500000000\n"))

@@ -15,6 +15,7 @@ import ringleader as rl
 from ringleader.cli import evaluate as evaluate_command
 from ringleader.cli import score
 from ringleader.cli.evaluate import show
+from ringleader.cli.explain import _contribution
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
 from ringleader.cli.opening import load
@@ -86,6 +87,32 @@ def test_sentences_are_told_to_their_end(
     assert found["sentence"][:10].str.len().max() > 60
     for sentence in found["sentence"][:10]:
         assert sentence in told
+
+
+def test_nobody_stands_above_all_of_those_it_is_one_of() -> None:
+    record = {"value": 1.0, "contribution": 1.0, "sentence": "much"}
+    assert [_contribution({**record, "above": share})["than others"] for share in (0.9993, 0.985, 0.0)] == [
+        "above 99%",
+        "above 98%",
+        "above 0%",
+    ]
+
+
+def test_a_value_is_told_with_its_target_and_interval(
+    reviews: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = labels([f"s{i}" for i in range(12)], [float(i) for i in range(12)], target="loss")
+    fitted = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews), rl.read_labels(known, target_kind="real"))
+    fitted.save(tmp_path / "m")
+    explain(str(tmp_path / "m"), "s15", mode="seller")
+    row = fitted.scores("seller").set_index("entity").loc["s15"]
+    told = f"value of loss {row['value']:.4g} (90% interval {row['lower']:.4g} to {row['upper']:.4g})\n"
+    assert told in capsys.readouterr().out
+
+
+def test_a_table_is_written_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    score.write_frame(pd.DataFrame({"entity": ["a"]}), str(tmp_path / "new" / "deep" / "a.csv"), raw=False)
+    assert (tmp_path / "new" / "deep" / "a.csv").read_text().splitlines() == ["entity", "a"]
 
 
 def test_a_fit_that_was_stopped_is_said_to_be_one(

@@ -83,6 +83,7 @@ def test_what_was_measured_stands_beside_what_was_printed(done):
     claims = text[text.index("### Claims") : text.index("### Labels")]
     assert "natural gradient beats online EM" in claims and "stochastic gradient beats" not in claims
     assert "nan" not in text
+    assert "± -" not in text, "one market has no spread"
 
 
 def test_figures_are_svg_and_the_same_each_time(done):
@@ -91,6 +92,7 @@ def test_figures_are_svg_and_the_same_each_time(done):
     again = paper_figures(done.frames())
     for name, text in again.items():
         assert text.lstrip().startswith("<?xml") and (done.folder / name).read_text() == text
+    assert all("chance" in text and "mean of 1" not in text for name, text in again.items() if "epochs" in name)
 
 
 def test_a_run_that_is_stopped_keeps_the_rows_it_has(tmp_path):

@@ -203,4 +203,4 @@ def _show_names(as_json: bool) -> None:
         print_json({"baselines": rows})
         return
     lines = [[n, "needed" if baseline_needs_labels(n) else "", baseline_summary(n)] for n in names]
-    print_table(["name", "labels", "method"], lines)
+    print_table(["name", "labels", "method"], lines, limit=max(len(line[-1]) for line in lines))

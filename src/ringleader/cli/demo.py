@@ -105,7 +105,7 @@ def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
 def _show(story: dict[str, Any]) -> None:
     sizes = story["modes"]
     print(f"{story['reviews']:,} reviews, {sizes['seller']:,} sellers, {sizes['reviewer']:,} reviewers; ", end="")
-    print(f"learned from {story['labels']:,} labels")
+    print(f"learned from {story['labels']:,} labels, the others are kept to measure on")
     print("\nThe ten most suspicious sellers")
     print_table(
         ["rank", "seller", "probability", "90% interval", "in truth", "main reason"],

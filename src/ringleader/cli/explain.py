@@ -49,13 +49,7 @@ def _show(found: Explanation) -> None:
 
     about = found.summary
     print(f"{harmless(about['mode'])} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
-    probability = about.get("probability")
-    if probability is not None and probability == probability:
-        print(f"probability of {harmless(str(about['target']))} {_share(probability)}", end="")
-        low, high = about["lower"], about["upper"]
-        print(f" (90% interval {_share(low)} to {_share(high)})" if low == low else "")
-    else:
-        print(f"score {about['score']:.4g}")
+    _show_judgement(about)
     if about["label"] == about["label"] and about["label"] is not None:
         use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"
         print(f"its label is known: {about['label']:g}; {use}")
@@ -68,6 +62,18 @@ def _show(found: Explanation) -> None:
     _section("Its strongest reviews", found.reviews, _plain_row)
     _section("Cores it belongs to", found.cores, _plain_row)
     _section("Known bad accounts it shares more with than popularity explains", found.neighbours, _neighbour)
+
+
+def _show_judgement(about: dict[str, Any]) -> None:
+    """The probability, or the value where labels are numbers, with its interval; without labels the score."""
+    for column, shown in (("probability", _share), ("value", "{:.4g}".format)):
+        judged = about.get(column)
+        if judged is not None and judged == judged:
+            low, high = about["lower"], about["upper"]
+            interval = f" (90% interval {shown(low)} to {shown(high)})" if low == low else ""
+            print(f"{column} of {harmless(str(about['target']))} {shown(judged)}{interval}")
+            return
+    print(f"score {about['score']:.4g}")
 
 
 def _share(value: float) -> str:
@@ -84,7 +90,9 @@ def _section(title: str, table: pd.DataFrame, row: Any) -> None:
 
 
 def _contribution(record: dict[str, Any]) -> dict[str, str]:
-    usual = "" if record["value"] != record["value"] else f"above {record['above']:.0%}"
+    usual = (
+        "" if record["value"] != record["value"] else f"above {min(record['above'], 0.99):.0%}"
+    )  # never all: it is one of them
     return {"adds": f"{record['contribution']:+.2f}", "than others": usual, "what": record["sentence"]}
 
 

@@ -17,7 +17,7 @@ from ringleader.report import write_report
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="Folder of a model; an unfinished fit counts.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model; an unfinished fit counts.")],
     output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page to write.")] = "report.html",
     as_json: Json = False,
 ) -> None:

@@ -43,6 +43,7 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     path = Path(output)
     safe = frame
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)
         elif path.suffix == ".jsonl":

@@ -29,21 +29,22 @@ def paper_figures(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
 
 def _learning_curves(rows: pd.DataFrame, preset: str) -> Figure:
     figure = _figure(8.0, 5.6)
-    panels = figure.subplots(2, 2, sharex=True, squeeze=False)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True, squeeze=False)
     for i, mode in enumerate(("seller", "reviewer")):
         for j, side in enumerate(("train", "test")):
             axes = panels[i][j]
             for learner, own in rows[rows["mode"] == mode].groupby("learner", sort=False):
                 mean = own.groupby("epoch")[f"{side}_auc"].mean()
                 axes.plot(mean.index, mean, color=COLOURS[str(learner)], marker=MARKERS[str(learner)], label=learner)
-            axes.axhline(0.5, color="0.7", linewidth=0.8)
+            axes.axhline(0.5, color="0.7", linewidth=0.8, label="chance")
             axes.set_title(f"{mode}s, {'labelled' if side == 'train' else 'tested'}", fontsize=10)
             axes.set_ylabel("AUC")
             if i:
                 axes.set_xlabel("epoch")
     panels[0][0].legend(fontsize=8, frameon=False)
     seeds = rows["seed"].nunique()
-    figure.suptitle(f"AUC over six epochs, preset {preset}, mean of {seeds} market{'s' if seeds > 1 else ''}")
+    markets = f"mean of {seeds} markets" if seeds > 1 else "one market"
+    figure.suptitle(f"AUC over six epochs, preset {preset}, {markets}")
     return figure
 
 
@@ -51,7 +52,7 @@ def _shrinkage(rows: pd.DataFrame) -> Figure:
     figure = _figure(8.0, 3.2)
     panels = figure.subplots(1, 2, squeeze=False)[0]
     for axes, column, title in (
-        (panels[0], "left", "mean weight left, of its start"),
+        (panels[0], "left", "mean weight relative to its start"),
         (panels[1], "shrunk", "share of components below a tenth of their start"),
     ):
         for learner, own in rows.groupby("learner", sort=False):

@@ -41,7 +41,9 @@ def _tables(frames: Frames) -> Iterator[str]:
             name = str(found["method"])
             printed = PRINTED[rows_of_paper[name]][mode] if name in rows_of_paper else None
             cells = [f"`{name}`"]
-            cells += [f"{found[c]:.3f} ± {found[c + '_sd']:.3f}" for c in ("precision", "recall", "auc")]
+            cells += [
+                f"{found[c]:.3f} ± {found[c + '_sd']:.3f}".replace(" ± nan", "") for c in ("precision", "recall", "auc")
+            ]
             cells += [f"{found['matched_auc']:.3f}", f"{found['average_precision']:.3f}"]
             if printed is None:
                 cells += ["", ""]

@@ -23,6 +23,8 @@ CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""
 MEMBERS = 40
 """Members of a core that are named, in each mode."""
+ENOUGH = 10
+"""Held-out accounts of each kind, bad and good, below which a figure on them says little."""
 MANY_SUBJECTS = 8
 """Modes and targets that are ranked; further ones are left to ``ringleader score``."""
 SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
@@ -96,13 +98,13 @@ def _facts(
     for found in [r for r in rankings if r.main][:2]:
         if found.column == "probability":
             above = sum(found.chart.counts[len(found.chart.counts) // 2 :])
-            facts.append(Fact(f"{above:,}", f"of {counted(found.total, found.mode)} more likely than not"))
+            facts.append(Fact(f"{above:,}", f"of {counted(found.total, found.mode)} with a probability above 50%"))
         else:
             facts.append(Fact(f"{found.total:,}", f"{plural(found.mode)} ranked by {found.column}"))
     facts.append(Fact(f"{len(cores):,}", "groups that act together" if len(cores) != 1 else "group that acts together"))
     labels = model.aligned_.n_labels
     facts.append(Fact(f"{labels:,}", "labels to learn from" if labels != 1 else "label to learn from"))
-    return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts))
+    return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts and held.enough))
 
 
 def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tuple[str, ...]:
@@ -115,13 +117,15 @@ def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tup
         first = f"{r.chart.title}." if r.column == "probability" else ""
         if r.rows:
             top = r.rows[0]
-            first += f" First among {plural(r.mode)} is {top.name} ({r.column} {top.judged})."
+            judged_by = r.chart.name if r.column == "value" else r.column
+            first += f" First among {plural(r.mode)} is {top.name} ({judged_by} {top.judged})."
             first += f" Main reason: {top.reasons[0].text}." if top.reasons else ""
         found.append(first.strip())
     others = [f"{r.chart.title}." for r in rankings if not r.main and r.column == "probability"]
     found += [" ".join(others)] if others else []
     if len(cores):
-        found.append(f"The surest of {counted(len(cores), 'group')} has {_people(cores[0])}. {_odds(cores[0])}")
+        which = f"The surest of {len(cores):,} groups" if len(cores) > 1 else "The only group"
+        found.append(f"{which} has {_people(cores[0])}. {_odds(cores[0])}")
     else:
         found.append("No groups: nobody acts together more than chance and taste explain.")
     return tuple(found)
@@ -211,8 +215,11 @@ def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut,
         note = f"{counted(result['accounts'], harmless(mode, 30))} held out, {result['bad']:,} of them bad."
         why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
         reason = f" {why[:1].upper()}{why[1:]}." if why else ""
+        enough = min(result["bad"], result["accounts"] - result["bad"]) >= ENOUGH
+        if facts and not enough:
+            reason = f" Too few to go by: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
         heading = f"Held-out {plural(harmless(mode, 30))}: {harmless(target, 30)}"
-        found.append(HeldOut(heading, tuple(facts), note + reason, curves))
+        found.append(HeldOut(heading, tuple(facts), note + reason, curves, enough))
     return tuple(found), "" if found else "None of the labels that were held out is in the reviews."
 
 
@@ -221,7 +228,7 @@ def _real(model: RingDetector) -> HeldOut:
     from scipy.stats import spearmanr
 
     assert model.heldout_ is not None
-    facts = []
+    facts, counts = [], []
     for target in model.heldout_.align(model.tensor_).targets:
         mode = model.tensor_.modes[target.mode]
         if len(target.codes) < 3 or target.name not in {
@@ -233,6 +240,7 @@ def _real(model: RingDetector) -> HeldOut:
         value = np.empty(len(order))
         value[order] = frame["score"]
         if np.ptp(value[target.codes]) > 0 and np.ptp(target.values) > 0:
+            counts.append(len(target.codes))
             rank = float(spearmanr(value[target.codes], target.values).statistic)
             facts.append(
                 Fact(
@@ -240,7 +248,11 @@ def _real(model: RingDetector) -> HeldOut:
                     f"rank correlation on held-out {plural(harmless(mode, 30))}, {harmless(target.name, 30)}",
                 )
             )
-    return HeldOut("Held-out numbers", tuple(facts), "The labels are numbers, so there is no precision or ROC.", ())
+    note = "The labels are numbers, so there is no precision or ROC."
+    enough = not counts or counts[0] >= 2 * ENOUGH
+    if not enough:
+        note += f" {counts[0]} held out are too few to go by: it takes {2 * ENOUGH} for a figure to mean much."
+    return HeldOut("Held-out numbers", tuple(facts), note, (), enough)
 
 
 def _training(model: RingDetector) -> Training | None:

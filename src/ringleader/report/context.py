@@ -93,12 +93,16 @@ class CoreSection:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well the model does on labels it was not given; the curves where both kinds were held out."""
+    """How well the model does on labels it was not given; the curves where both kinds were held out.
+
+    ``enough`` where so many were held out that the summary may show the first of the facts.
+    """
 
     heading: str
     facts: tuple[Fact, ...]
     note: str
     curves: tuple[Curve, ...]
+    enough: bool = True
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,7 @@ class Checked:
         for p, part in enumerate(relation.parts):
             if self.dirty:
                 self._count_part(p, part)
+        relation.examples.sort(key=_place)
         total = sum(relation.rejected.values())
         if strict and total:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in relation.rejected.most_common())
@@ -205,6 +206,12 @@ class Checked:
     def total(self) -> int:
         """Rows read, those that could not even be parsed among them."""
         return self.rows + self.unparsed
+
+
+def _place(example: Example) -> tuple[str, int]:
+    """The file and the line (or row) of an example, so that what could not be parsed stands among the others."""
+    name, _, number = example.where.rpartition(" ")
+    return (name, int(number)) if number.isdecimal() else (example.where, 0)
 
 
 def check(relation: Relation) -> Checked:
