@@ -402,6 +402,13 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         ``score`` is what to sort by: the head's probability where labels trained one, else the suspicion.
         ``evidence`` is the model's alone.
         """
+        frame = self.scores_by_code(mode, target)
+        frame = frame.sort_values(["score", "evidence"], ascending=False, kind="stable").reset_index(drop=True)
+        frame.insert(0, "rank", np.arange(1, len(frame) + 1))
+        return frame[["value" if c not in frame else c for c in SCORE_COLUMNS]]
+
+    def scores_by_code(self, mode: str, target: str | None = None) -> pd.DataFrame:
+        """The same rows in the order of the codes, without a rank: for what is joined to arrays of the mode."""
         self._check_fitted()
         k = self.tensor_.mode_index(mode)
         evidence = self.evidence(mode)
@@ -423,9 +430,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         codes = self.tensor_.coordinates[:, k]
         frame["reviews"] = np.bincount(codes, weights=self.tensor_.counts, minlength=size).astype(np.int64)
         frame["label"] = _label_column(self.problem_.targets[t] if t is not None else None, size)
-        frame = frame.sort_values(["score", "evidence"], ascending=False, kind="stable").reset_index(drop=True)
-        frame.insert(0, "rank", np.arange(1, size + 1))
-        return frame[[name if c == "probability" else c for c in SCORE_COLUMNS]]
+        return frame
 
     def suspicion(self, mode: str) -> npt.NDArray[np.float64]:
         """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""

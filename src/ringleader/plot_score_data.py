@@ -11,7 +11,8 @@ import pandas as pd
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.evaluation import metrics
-from ringleader.labels import Labels, Target
+from ringleader.evaluation.truth import known_codes, targets_of
+from ringleader.labels import Labels
 from ringleader.model.objective import component_sizes, effective_rank
 from ringleader.names import counted, harmless, percent, plural
 from ringleader.plot_charts import Components, Curve, Scores, Training
@@ -94,18 +95,10 @@ def judged(model: RingDetector, truth: Labels, mode: str, target: str | None) ->
     if not there:
         raise SettingsError(f"the labels to measure on name no {mode} of the model; choose another mode or target")
     chosen = next((t for t in there if t.name == "abuse"), there[0])
-    codes = chosen.codes[~np.isin(chosen.codes, _trained(model, chosen))]
-    bad = dict(zip(chosen.codes.tolist(), (chosen.values > 0).tolist(), strict=True))
-    own = {t.name for t in model.problem_.targets if t.mode == k}
-    frame = model.scores(mode, chosen.name if chosen.name in own else None)
-    score = np.empty(model.tensor_.shape[k])
-    score[model.tensor_.vocabularies[k].lookup(frame["entity"].to_numpy())] = frame["score"]
-    return np.array([bad[code] for code in codes.tolist()], np.float64), score[codes], chosen.name
-
-
-def _trained(model: RingDetector, target: Target) -> npt.NDArray[np.int32]:
-    mine = [t.codes for t in model.problem_.targets if t.mode == target.mode]
-    return np.concatenate([np.zeros(0, np.int32), *mine])
+    kept = ~np.isin(chosen.codes, known_codes(model, k))
+    own = chosen.name if chosen.name in targets_of(model, mode) else None
+    score = model.scores_by_code(mode, own)["score"].to_numpy(np.float64)
+    return (chosen.values[kept] > 0).astype(np.float64), score[chosen.codes[kept]], chosen.name
 
 
 def heldout(model: RingDetector, truth: Labels | None) -> Labels:

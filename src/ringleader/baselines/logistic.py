@@ -70,14 +70,10 @@ class Logistic(Baseline):
 
         detector.fit(tensor, detector_labels(tensor, labels), callback=after_sweep)
         self.detector_ = detector
-        self._vocabularies = tensor.vocabularies
 
     def _detector_scores(self, k: int) -> Floats:
         """The detector's own scores in the order of the codes."""
-        frame = self.detector_.scores(self.modes_[k])
-        scores = np.full(self.shape_[k], np.nan)
-        scores[self._vocabularies[k].lookup(frame["entity"].to_numpy())] = frame["score"].to_numpy(np.float64)
-        return scores
+        return self.detector_.scores_by_code(self.modes_[k])["score"].to_numpy(np.float64)
 
     def _form(self) -> NormalForm:
         state = self.detector_.state_

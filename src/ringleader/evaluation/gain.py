@@ -9,6 +9,7 @@ import numpy as np
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
+from ringleader.evaluation.truth import known_codes, targets_of
 from ringleader.labels import DEFAULT_TARGET, Labels
 
 
@@ -28,14 +29,11 @@ def label_gain(detector: RingDetector, truth: Labels, target: str = DEFAULT_TARG
     gains = []
     for known in truth.align(detector.tensor_).targets:
         mode = detector.tensor_.modes[known.mode]
-        trained = [t for t in detector.problem_.targets if t.mode == known.mode]
-        if known.name != target or target not in {t.name for t in trained}:
+        if known.name != target or target not in targets_of(detector, mode):
             continue
-        kept = ~np.isin(known.codes, np.concatenate([t.codes for t in trained]))
+        kept = ~np.isin(known.codes, known_codes(detector, known.mode))
         codes, bad = known.codes[kept], (known.values[kept] > 0).astype(np.float64)
-        frame = detector.scores(mode, target)
-        scores = np.empty(len(frame))
-        scores[detector.tensor_.vocabulary(mode).lookup(frame["entity"].to_numpy())] = frame["score"]
+        scores = detector.scores_by_code(mode, target)["score"].to_numpy(np.float64)
         try:
             alone = metrics.auc(bad, detector.suspicion(mode)[codes])
             gains.append(Gain(mode, len(codes), int(bad.sum()), alone, metrics.auc(bad, scores[codes])))

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from ringleader.baselines.face import Baseline
 from ringleader.baselines.logistic import detector_labels
@@ -267,10 +266,7 @@ def _detector(method: Method, settings: Any, seed: int) -> RingDetector:
 
 
 def _scores(made: RingDetector, mode: str, target: str | None = None) -> Floats:
-    frame: pd.DataFrame = made.scores(mode, target)
-    scores = np.empty(len(frame))
-    scores[made.tensor_.vocabulary(mode).lookup(frame["entity"].to_numpy())] = frame["score"].to_numpy(np.float64)
-    return scores
+    return made.scores_by_code(mode, target)["score"].to_numpy(np.float64)
 
 
 def _known(split: Split) -> int:

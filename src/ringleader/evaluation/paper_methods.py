@@ -114,7 +114,7 @@ METHODS: tuple[Method, ...] = (
 
 
 def make(method: Method, settings: Settings, seed: int) -> Baseline:
-    """The unfitted method; settings that it takes in a mapping of their own are joined."""
+    """The unfitted method: what its row stands for, and the settings chosen."""
     return baseline(method.registry, **{**method.fixed, **settings, "random_state": seed})
 
 

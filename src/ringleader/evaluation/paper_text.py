@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ringleader.evaluation.paper_methods import METHODS
+from ringleader.evaluation.paper_methods import METHODS, MODES
 from ringleader.evaluation.protocol import PRINTED, PRINTED_BEST_AUC, Row, relative, summary
 from ringleader.evaluation.results import markdown_table
 
 Frames = Mapping[str, pd.DataFrame]
-MODES = ("seller", "reviewer")
 PRESETS = ("paper", "corrected")
 NATURAL, STOCHASTIC, ONLINE = "ss-natural-gradient [{}]", "ss-sgd [{}]", "ss-online-em [{}]"
 NOISE = 2.0

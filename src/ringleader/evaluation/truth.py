@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 
 from ringleader.detector import RingDetector
@@ -32,7 +33,7 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
     for target in truth.align(detector.tensor_).targets:
         kept = np.ones(len(target.codes), np.bool_)
         if not include_known:
-            kept = ~np.isin(target.codes, _known(detector, target))
+            kept = ~np.isin(target.codes, known_codes(detector, target.mode))
         if kept.any():
             figures = _numbers if target.kind == "real" else _ranking
             names = targets_of(detector, detector.tensor_.modes[target.mode])
@@ -48,18 +49,16 @@ def targets_of(detector: RingDetector, mode: str) -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT_TARGET)
 
 
-def _known(detector: RingDetector, target: Target) -> Any:
-    return np.concatenate(
-        [np.zeros(0, np.int32), *(t.codes for t in detector.problem_.targets if t.mode == target.mode)]
-    )
+def known_codes(detector: RingDetector, mode: int) -> npt.NDArray[np.int32]:
+    """Codes of the accounts of a mode that the model was given a label of, for whichever target."""
+    return np.concatenate([np.zeros(0, np.int32), *(t.codes for t in detector.problem_.targets if t.mode == mode)])
 
 
 def _numbers(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
     """How near the values of a real target come to the true ones."""
     mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[kept], target.values[kept])
     has = target.name in targets_of(detector, mode)
-    frame = detector.scores(mode, target.name if has else None).set_index("entity")
-    said = frame.loc[detector.tensor_.vocabularies[target.mode].decode(codes), "score"].to_numpy(np.float64)
+    said = detector.scores_by_code(mode, target.name if has else None)["score"].to_numpy(np.float64)[codes]
     varies = len(codes) > 1 and np.ptp(said) > 0 and np.ptp(true) > 0
     return {
         "mode": mode,
@@ -73,27 +72,24 @@ def _numbers(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any
 
 def _ranking(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
     mode = detector.tensor_.modes[target.mode]
-    frame = detector.scores(mode, target.name if target.name in targets_of(detector, mode) else None)
-    size = detector.tensor_.shape[target.mode]
-    order = detector.tensor_.vocabularies[target.mode].lookup(frame["entity"].to_numpy())
-    scores, reviews, probability = np.empty(size), np.empty(size), np.empty(size)
-    scores[order], reviews[order] = frame["score"], frame["reviews"]
-    probability[order] = frame.get("probability", np.nan)
     codes, labels = target.codes[kept], (target.values[kept] > 0).astype(float)
+    own = target.name if target.name in targets_of(detector, mode) else None
+    frame = detector.scores_by_code(mode, own).iloc[codes]
+    scores = frame["score"].to_numpy(np.float64)
     result: dict[str, Any] = {"mode": mode, "target": target.name, "accounts": len(codes), "bad": int(labels.sum())}
     result.update(
         auc=None, matched_auc=None, average_precision=None, precision_at={}, calibration_error=None, reason=None
     )
     try:
-        found = metrics.ranking(labels, scores[codes])
+        found = metrics.ranking(labels, scores)
     except LabelError as error:
         result["reason"] = str(error)
         return result
     result.update(auc=found.auc, average_precision=found.average_precision, precision_at=found.precision_at)
     try:
-        result["matched_auc"] = metrics.matched_auc(labels, scores[codes], reviews[codes])
+        result["matched_auc"] = metrics.matched_auc(labels, scores, frame["reviews"].to_numpy(np.float64))
     except LabelError as error:
         result["reason"] = str(error)
-    if np.isfinite(probability[codes]).all():
-        result["calibration_error"] = metrics.calibration_error(labels, probability[codes])
+    if "probability" in frame and np.isfinite(frame["probability"]).all():
+        result["calibration_error"] = metrics.calibration_error(labels, frame["probability"].to_numpy(np.float64))
     return result

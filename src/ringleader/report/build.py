@@ -10,7 +10,7 @@ import ringleader
 from ringleader.cores import Core, Cores
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
-from ringleader.evaluation.truth import evaluate
+from ringleader.evaluation.truth import evaluate, targets_of
 from ringleader.names import counted, harmless, percent, plural, power_of_ten
 from ringleader.plot_charts import Components, Curve, Training
 from ringleader.plot_core_data import has_ratings, has_times, matrix, ratings, timeline
@@ -231,17 +231,12 @@ def _real(model: RingDetector) -> HeldOut:
     facts, counts = [], []
     for target in model.heldout_.align(model.tensor_).targets:
         mode = model.tensor_.modes[target.mode]
-        if len(target.codes) < 3 or target.name not in {
-            t.name for t in model.problem_.targets if t.mode == target.mode
-        }:
+        if len(target.codes) < 3 or target.name not in targets_of(model, mode):
             continue
-        frame = model.scores(mode, target.name)
-        order = model.tensor_.vocabularies[target.mode].lookup(frame["entity"].to_numpy())
-        value = np.empty(len(order))
-        value[order] = frame["score"]
-        if np.ptp(value[target.codes]) > 0 and np.ptp(target.values) > 0:
+        said = model.scores_by_code(mode, target.name)["score"].to_numpy(np.float64)[target.codes]
+        if np.ptp(said) > 0 and np.ptp(target.values) > 0:
             counts.append(len(target.codes))
-            rank = float(spearmanr(value[target.codes], target.values).statistic)
+            rank = float(spearmanr(said, target.values).statistic)
             facts.append(
                 Fact(
                     f"{rank:.3f}",
