@@ -154,3 +154,12 @@ def test_markdown_of_plain_tables():
     frame = pd.DataFrame({"a": ["x", "y"], "b": [0.5, np.nan]})
     assert plain_markdown({"t": frame}) == "### t\n\n| a | b |\n|---|---|\n| x | 0.500 |\n| y |  |\n"
     assert markdown_table(["a"], [["1"]]) == "| a |\n|---|\n| 1 |"
+
+
+def test_factorisations_are_averaged_over_their_starts_and_others_are_not(done):
+    rows = done.frames()["starts"]
+    assert set(rows["method"]) == {m for m in SMALL.methods if m not in ("mzoom", "ringleader")}
+    assert ((rows["worst"] <= rows["alone"]) & (rows["alone"] <= rows["best"])).all()
+    averaged = done.frames()["methods"].set_index(["method", "mode"])["auc"]
+    np.testing.assert_array_equal(rows["averaged"], averaged.loc[list(zip(rows["method"], rows["mode"], strict=True))])
+    assert "What several starts are worth" in (done.folder / "tables.md").read_text()

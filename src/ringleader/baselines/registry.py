@@ -64,8 +64,17 @@ def baseline_needs_labels(name: str) -> bool:
     return _entry(name).needs_labels
 
 
-def baseline(name: str, **settings: Any) -> Baseline:
-    """An unfitted baseline by name; ``settings`` go to its constructor."""
+def baseline(name: str, *, starts: int = 1, **settings: Any) -> Baseline:
+    """An unfitted baseline by name; ``settings`` go to its constructor. ``starts`` above 1: see ``AverageOfStarts``."""
+    made = _one(name, settings)
+    if starts == 1:
+        return made
+    from ringleader.baselines.starts import AverageOfStarts
+
+    return AverageOfStarts(made, starts=starts, random_state=made.get_params()["random_state"])
+
+
+def _one(name: str, settings: dict[str, Any]) -> Baseline:
     entry = _entry(name)
     estimator = getattr(import_module(f"ringleader.baselines.{entry.module}"), entry.estimator)
     try:

@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from ringleader.baselines.face import Baseline
 from ringleader.baselines.logistic import detector_labels
+from ringleader.baselines.starts import start_seeds
 from ringleader.detector import RingDetector
 from ringleader.evaluation import metrics
 from ringleader.evaluation.paper_methods import (
     BUDGET,
     LEARNERS,
     METHODS,
+    STARTS,
     Choice,
     Market,
     Method,
@@ -61,13 +63,14 @@ class Plan(NamedTuple):
     seeds: int = 5
     difficulty: str = "medium"
     budget: int = BUDGET
+    starts: int = STARTS
     tuning_seeds: int = 1
     iterations: int = 1000
     repeats: int = 5  # of each timing
     methods: tuple[str, ...] = ()  # names of rows; all where empty
 
 
-QUICK = Plan(reviews=20_000, seeds=2, budget=1, tuning_seeds=0, iterations=1000, repeats=3)
+QUICK = Plan(reviews=20_000, seeds=2, budget=1, starts=2, tuning_seeds=0, iterations=1000, repeats=3)
 
 
 def run(plan: Plan, keep: Keep, say: Say = lambda text: None, *, after_part: Callable[[], None] = lambda: None) -> None:
@@ -77,7 +80,7 @@ def run(plan: Plan, keep: Keep, say: Say = lambda text: None, *, after_part: Cal
         read_market(plan.reviews, plan.difficulty, seed)
         for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + plan.tuning_seeds)
     ]
-    choices = choose(methods, tuning, budget=plan.budget if tuning else 1, say=say)
+    choices = choose(methods, tuning, budget=plan.budget if tuning else 1, starts=plan.starts, say=say)
     for (name, mode), choice in choices.items():
         keep("tuning", {"method": name, "mode": mode, "settings": dict(choice.settings), "tried": list(choice.aucs)})
     for seed in range(FIRST_SEED, FIRST_SEED + plan.seeds):
@@ -116,33 +119,55 @@ def tables(market: Market, methods: Sequence[Method], choices: Choices, plan: Pl
             at = repr(sorted(settings.items()))
             if method.labelled or at not in shared:
                 began = time.perf_counter()
-                shared[at] = (fitted(method, settings, market, mode, market.seed), time.perf_counter() - began)
+                made = fitted(method, settings, market, mode, market.seed, plan.starts)
+                shared[at] = (made, time.perf_counter() - began)
             model, seconds = shared[at]
             scores = market.scores[method.name, mode] = model.scores(mode)
             row = figures(split, scores, n[mode], method=method.name, seed=market.seed, seconds=seconds)
             yield "methods", {**row._asdict(), "group": method.group}
-            if not method.labelled and getattr(model, "scoring", None) == "largest":
-                model.scoring = "divergence"  # how it is read, not how it was fitted
-                other = figures(split, model.scores(mode), n[mode], method=method.name, seed=market.seed)
-                model.scoring = "largest"
+            if len(_starts_of(model)) > 1:
+                alone = [metrics.auc(split.truth, one.scores(mode)[split.test]) for one in _starts_of(model)]
+                spread = {"alone": float(np.mean(alone)), "worst": min(alone), "best": max(alone)}
+                yield (
+                    "starts",
+                    {"method": method.name, "mode": mode, "seed": market.seed, **spread, "averaged": row.auc},
+                )
+            if not method.labelled and "scoring" in _starts_of(model)[0].get_params():
+                other = figures(split, _divergence(model, mode), n[mode], method=method.name, seed=market.seed)
                 yield "scoring", {"method": method.name, "mode": mode, "seed": market.seed,
                                   "largest": row.auc, "divergence": other.auc}  # fmt: skip
-    yield from _lowest(market, choices, n["reviewer"])
+    yield from _lowest(market, choices, n["reviewer"], plan.starts)
 
 
-def _lowest(market: Market, choices: Choices, n: int) -> Rows:
+def _starts_of(model: Baseline) -> Sequence[Baseline]:
+    """The fits that the scores are the mean of."""
+    return getattr(model, "models_", (model,))
+
+
+def _divergence(model: Baseline, mode: str) -> Floats:
+    """Scores of a fitted factorisation, read the other way."""
+    found = []
+    for one in _starts_of(model):
+        kept = one.get_params()["scoring"]
+        found.append(one.set_params(scoring="divergence").scores(mode))
+        one.set_params(scoring=kept)
+    return np.asarray(np.mean(found, axis=0))
+
+
+def _lowest(market: Market, choices: Choices, n: int, starts: int) -> Rows:
     """Reviewers once more with the paper's negatives: those whom the unsupervised model scores lowest."""
     by_name = {m.name: m for m in METHODS}
     unsupervised, wanted = "logistic-cp [corrected]", [f"{name} [corrected]" for name in LEARNERS.values()]
     if (unsupervised, "reviewer") not in choices:
         return
     settings = choices[unsupervised, "reviewer"].settings
-    scores = fitted(by_name[unsupervised], settings, market, None, market.seed).scores("reviewer")
+    scores = fitted(by_name[unsupervised], settings, market, None, market.seed, starts).scores("reviewer")
     split = lowest_negatives(market.splits["reviewer"], scores)
     other = market._replace(splits={**market.splits, "reviewer": split})
     for name in (*wanted, "boosting", "ringleader"):
         if (name, "reviewer") in choices:
-            model = fitted(by_name[name], choices[name, "reviewer"].settings, other, "reviewer", market.seed)
+            settings = choices[name, "reviewer"].settings
+            model = fitted(by_name[name], settings, other, "reviewer", market.seed, starts)
             row = figures(split, model.scores("reviewer"), n, method=name, seed=market.seed)
             yield "lowest_negatives", row._asdict()
 
@@ -152,7 +177,7 @@ def several_modes(market: Market, methods: Sequence[Method], choices: Choices, p
     both = detector_labels(market.tensor, {mode: split.known for mode, split in market.splits.items()})
     for method in _closer_looked_at(methods):
         for mode, split in market.splits.items():
-            made = _detector(method, choices[method.name, mode].settings, market.seed).fit(market.tensor, both)
+            made = _detectors(method, choices[method.name, mode].settings, market, plan.starts, both)
             for shown, scores in (("own", market.scores[method.name, mode]), ("both", _scores(made, mode))):
                 row = {"method": method.name, "mode": mode, "labels": shown, "seed": market.seed}
                 yield "modes", {**row, **_worth(split, scores)}
@@ -168,8 +193,8 @@ def several_targets(market: Market, methods: Sequence[Method], choices: Choices,
             kinds = [str(kind) for kind, rows in shown.groupby("target") if rows["label"].nunique() == 2]
             if not kinds:
                 continue
-            made = _detector(method, choices[method.name, mode].settings, market.seed)
-            made.fit(market.tensor, shown[shown["target"].isin(kinds)])
+            given = shown[shown["target"].isin(kinds)]
+            made = _detectors(method, choices[method.name, mode].settings, market, plan.starts, given)
             # Somebody is bad who does either: one minus the chance of neither.
             chances = [np.clip(_scores(made, mode, kind), 0, 1 - 1e-12) for kind in kinds]
             either = -np.log1p(-np.array(chances)).sum(axis=0)
@@ -260,13 +285,18 @@ def _clock(ends: list[float]) -> Callable[[SweepInfo], None]:
     return lambda info: ends.append(time.perf_counter())
 
 
-def _detector(method: Method, settings: Any, seed: int) -> RingDetector:
+def _detectors(method: Method, settings: Any, market: Market, starts: int, labels: Any) -> list[RingDetector]:
+    """One fitted detector for each start."""
     learner = next((name for name, registry in LEARNERS.items() if registry == method.registry), "natural-gradient")
-    return RingDetector(**{"preset": "default", "learner": learner, **method.fixed, **settings, "random_state": seed})
+    asked = {"preset": "default", "learner": learner, **method.fixed, **settings}
+    seeds = start_seeds(market.seed, starts if method.starts_at_random else 1)
+    return [RingDetector(**asked, random_state=seed).fit(market.tensor, labels) for seed in seeds]
 
 
-def _scores(made: RingDetector, mode: str, target: str | None = None) -> Floats:
-    return made.scores_by_code(mode, target)["score"].to_numpy(np.float64)
+def _scores(made: Sequence[RingDetector], mode: str, target: str | None = None) -> Floats:
+    """The mean over the starts."""
+    found = [one.scores_by_code(mode, target)["score"].to_numpy(np.float64) for one in made]
+    return np.asarray(np.mean(found, axis=0))
 
 
 def _known(split: Split) -> int:

@@ -142,6 +142,13 @@ def _extras(frames: Frames) -> Iterator[str]:
         yield "### Reviewers with the paper's negatives"
         yield "Good reviewers are those whom logistic CP without labels scores lowest, as in the paper."
         yield _means(frames["lowest_negatives"], ["method"], ["precision", "recall", "auc", "matched_auc"])
+    if "starts" in frames:
+        yield "### What several starts are worth"
+        yield (
+            "Every factorisation above is fitted from several random starts and its scores are averaged. AUC of one "
+            "start (mean, worst and best of each market's) and of the average."
+        )
+        yield _means(frames["starts"], ["method", "mode"], ["alone", "worst", "best", "averaged"])
     if "scoring" in frames:
         yield "### How a factorisation scores an entity"
         yield (
