@@ -83,14 +83,14 @@ def run(plan: Plan, keep: Keep, say: Say = lambda text: None, *, after_part: Cal
     choices = choose(methods, tuning, budget=plan.budget if tuning else 1, starts=plan.starts, say=say)
     for (name, mode), choice in choices.items():
         keep("tuning", {"method": name, "mode": mode, "settings": dict(choice.settings), "tried": list(choice.aucs)})
+    first = read_market(plan.reviews, plan.difficulty, FIRST_SEED)
     for seed in range(FIRST_SEED, FIRST_SEED + plan.seeds):
-        market = read_market(plan.reviews, plan.difficulty, seed)
+        market = first if seed == FIRST_SEED else read_market(plan.reviews, plan.difficulty, seed)
         for experiment in (tables, several_modes, several_targets, epochs):
             for table, row in experiment(market, methods, choices, plan):
                 keep(table, row)
                 say(_line(table, row))
         after_part()
-    first = read_market(plan.reviews, plan.difficulty, FIRST_SEED)
     for experiment in (shrinkage, running_time):
         for table, row in experiment(first, methods, choices, plan):
             keep(table, row)

@@ -69,13 +69,13 @@ def read_market(reviews: int, difficulty: str, seed: int) -> Market:
 _PAPER: tuple[Settings, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
 _FIXED: Settings = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
 """Priors at variance 1 and non-negative rows in place of learned ones: what the default detector has."""
-_CORRECTED: tuple[Settings, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "epochs": 40})
+_CORRECTED: tuple[Settings, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "rank": 48})
 _LAST: dict[str, Settings] = {
-    "natural-gradient": {"settings": _FIXED, "rank": 48},
-    "sgd": {"settings": {"gradient_scale": 2.0}},
-    "online-em": {"epochs": 40},
+    "natural-gradient": {"settings": _FIXED, "epochs": 40},
+    "sgd": {"settings": {"gradient_scale": 2.0}, "rank": 48},
+    "online-em": {"settings": _FIXED, "epochs": 40},
 }
-"""The fourth candidate is the learner's own: what earlier tries had shown to help it most."""
+"""The fourth candidate is the learner's own: what earlier tries had shown to help it."""
 
 
 def _logistic(preset: str) -> list[Method]:
