@@ -29,13 +29,21 @@ from ringleader.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.model.config import ModelConfig
 from ringleader.model.posterior import head_log_odds
 from ringleader.model.problem import Problem, build_problem
-from ringleader.model.start import fresh_heads, start_state
+from ringleader.model.start import start_state
 from ringleader.model.state import State, extend_state
-from ringleader.reasons import Explanation, nearest_known, own_cores, strongest_reviews, weigh_contributions
+from ringleader.reasons import (
+    Explanation,
+    Weighed,
+    nearest_known,
+    own_cores,
+    strongest_reviews,
+    weigh_contributions,
+)
 from ringleader.saved import (
+    about_labels,
     covariates_fingerprint,
+    data_parts,
     how_it_was_read,
-    labels_fingerprint,
     labels_of,
     plain,
     stored_heads,
@@ -44,6 +52,7 @@ from ringleader.saved import (
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.update import carry_heads, encode_new, touched_by_labels, touched_by_reviews
 
 Floats = npt.NDArray[np.float64]
 Callback = Callable[[SweepInfo], bool | None]
@@ -201,51 +210,26 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             known = known.merged(newer) if known is not None else newer
             if self.heldout_ is not None:
                 self.heldout_ = self.heldout_.without(newer)
-        tensor, touched = self.tensor_, [np.zeros(n, np.bool_) for n in self.tensor_.shape]
+        tensor, before = self.tensor_, self.problem_
+        touched = [np.zeros(n, np.bool_) for n in tensor.shape]
         if reviews is not None:
-            fresh = self._encode_new(reviews)
-            tensor = merge(self.tensor_, fresh)
-            touched = [np.isin(np.arange(n), fresh.coordinates[:, k]) for k, n in enumerate(tensor.shape)]
+            fresh = encode_new(reviews, tensor, self.reading_)
+            tensor = merge(tensor, fresh)
+            touched = touched_by_reviews(fresh, tensor.shape)
         state = extend_state(self.state_, tensor.shape)
-        before = {
-            (t.mode, t.name, int(c)): v for t in self.problem_.targets for c, v in zip(t.codes, t.values, strict=True)
-        }
-        old = {(t.mode, t.name): (state.heads[i], state.noise[i]) for i, t in enumerate(self.problem_.targets)}
         self._prepare(tensor, known, self.config_)
-        for target in self.problem_.targets:
-            for code, value in zip(target.codes, target.values, strict=True):
-                if before.get((target.mode, target.name, int(code))) != value:
-                    touched[target.mode][code] = True
-        state = fresh_heads(self.problem_, state)
-        for i, target in enumerate(self.problem_.targets):
-            if (target.mode, target.name) in old:
-                state.heads[i], state.noise[i] = old[target.mode, target.name]
+        relabelled = touched_by_labels(before, self.problem_, tensor.shape)
+        state = carry_heads(before, self.problem_, state)
 
         def after_sweep(info: SweepInfo) -> bool | None:
             self.history_.append({name: float(getattr(info, name)) for name in HISTORY_COLUMNS})
             return callback(info) if callback is not None else None
 
-        moved = {k: np.flatnonzero(mask) for k, mask in enumerate(touched)}
+        moved = {k: np.flatnonzero(a | b) for k, (a, b) in enumerate(zip(touched, relabelled, strict=True))}
         self.state_, _ = fit_loop(self.problem_, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
         self.complete_ = True
         self.heads_ = self._fit_heads()
         return self
-
-    def _encode_new(self, reviews: Any) -> SparseTensor:
-        """New reviews in the codes of the old ones."""
-        if isinstance(reviews, SparseTensor):
-            fresh = reviews
-            if fresh.modes != self.tensor_.modes:
-                raise SettingsError(f"the model has the modes {', '.join(self.tensor_.modes)}, the new reviews "
-                                    f"{', '.join(fresh.modes)}; read them with the same modes")  # fmt: skip
-            for old, new in zip(self.tensor_.vocabularies, fresh.vocabularies, strict=True):
-                if not new.values[: len(old)].equals(old.values):
-                    raise SettingsError(
-                        f"the codes of mode {old.mode!r} differ from the model's; read the new reviews with "
-                        "vocabularies=model.tensor_.vocabularies, or give their path"
-                    )
-            return fresh
-        return read_reviews(reviews, **self.reading_, vocabularies=self.tensor_.vocabularies)
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""
@@ -347,15 +331,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         tables: dict[str, pa.Table] = {}
         keep: list[str] = []
         if before is None:
-            more, tables, modes = store.tensor_parts(self.tensor_)
+            more, tables, described = data_parts(self.tensor_, self.labels_, self.heldout_, self.covariates_)
             arrays.update(more)
-            if self.labels_ is not None:
-                tables["labels"] = pa.Table.from_pandas(self.labels_.to_frame(), preserve_index=False)
-            if self.heldout_ is not None:
-                tables["heldout"] = pa.Table.from_pandas(self.heldout_.to_frame(), preserve_index=False)
-            if self.covariates_ is not None:
-                tables["covariates"] = pa.Table.from_pandas(self.covariates_.table, preserve_index=False)
-            described = {"modes": modes, "data": store.tensor_fingerprint(self.tensor_)}
         else:
             keep = [part for part in before.files if part != "state" and not part.startswith("head_")]
             described = {"modes": before.meta["modes"], "data": before.meta["data"]}
@@ -367,9 +344,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             "parameters": plain(self.get_params()),
             "config": plain(self.config_.to_dict()),
             "reading": self.reading_,
-            "labels": {"kind": self.labels_.target_kind, "fingerprint": labels_fingerprint(self.labels_)}
-            if self.labels_ is not None
-            else None,
+            "labels": about_labels(self.labels_),
             "covariates": covariates_fingerprint(self.covariates_),
             "report": self.tensor_.report.as_dict() if self.tensor_.report is not None else None,
             "history": plain(self.history_),
@@ -452,7 +427,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if code < 0:
             raise SettingsError(f"there is no {mode} {str(entity)[:60]!r} in the reviews of this model")
         t = self._target(k, target)
-        weighed, note = self._findings().weighed(k, t, code, self.heads_ or ())
+        weighed, note = self.weighed(mode, np.array([code]), target)
         inputs = self.inputs(mode, self.problem_.targets[t].name if t is not None else None)
         table = self.scores(mode, target)
         name = self.tensor_.vocabularies[k].decode(np.array([code]))[0]
@@ -470,6 +445,33 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             neighbours=nearest_known(self.tensor_, k, code, bad, self.lockstep()),
             note=note,
         )
+
+    def contributions(self, mode: str, entities: Any = None, target: str | None = None) -> pd.DataFrame:
+        """What each input adds to the scores of entities (all of the mode where None): a row for each, in that order.
+
+        Columns are entity, intercept and the inputs. All but the entity sum to the log-odds of the probability, to the
+        value of a number, or to the suspicion where there are no labels. ``explain`` tells one entity in words.
+        """
+        self._check_fitted()
+        vocabulary = self.tensor_.vocabularies[self.tensor_.mode_index(mode)]
+        codes = np.arange(len(vocabulary))
+        if entities is not None:
+            wanted = list(entities)
+            codes = vocabulary.lookup(wanted).astype(np.int64)
+            if (codes < 0).any():
+                name = str(wanted[int(np.argmax(codes < 0))])[:60]
+                raise SettingsError(f"there is no {mode} {name!r} in the reviews of this model")
+        weighed, _ = self.weighed(mode, codes, target)
+        frame = pd.DataFrame(weighed.amounts, columns=list(weighed.names))
+        frame.insert(0, "intercept", weighed.intercept)
+        frame.insert(0, "entity", vocabulary.decode(codes), allow_duplicates=True)
+        return frame
+
+    def weighed(self, mode: str, codes: npt.NDArray[np.int64], target: str | None = None) -> tuple[Weighed, str]:
+        """The same as arrays, for codes of the mode, and in words how the scores were made."""
+        self._check_fitted()
+        k = self.tensor_.mode_index(mode)
+        return self._findings().weighed(k, self._target(k, target), codes, self.heads_ or ())
 
     def evidence(self, mode: str) -> npt.NDArray[np.float64]:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""

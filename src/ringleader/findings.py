@@ -138,19 +138,21 @@ class Findings:
             self._inputs[mode] = with_given(found, self.given.modes.get(mode))
         return self._inputs[mode]
 
-    def weighed(self, mode: int, target: int | None, code: int, heads: tuple[AnyHead, ...]) -> tuple[Weighed, str]:
-        """What the score of an entity is made of, and how it was made."""
+    def weighed(
+        self, mode: int, target: int | None, codes: npt.NDArray[np.int64], heads: tuple[AnyHead, ...]
+    ) -> tuple[Weighed, str]:
+        """What the scores of entities are made of, and how they were made."""
         if target is not None and heads:
             head = heads[target]
             unit = "log-odds" if self.problem.targets[target].kind == "binary" else "value"
-            names, amounts = contributions(head, code, self.suspicion_parts(mode))
+            names, amounts = contributions(head, codes, self.suspicion_parts(mode))
             return Weighed(names, amounts, unit, head.intercept), head.note
         if target is not None and self.problem.config.joint:
-            amounts = self.state.rows(mode)[code].astype(np.float64) * self.state.heads[target, 1:]
-            names = tuple(f"component {r}" for r in range(len(amounts)))
+            amounts = self.state.rows(mode)[codes].astype(np.float64) * self.state.heads[target, 1:]
+            names = tuple(f"component {r}" for r in range(amounts.shape[1]))
             intercept = float(self.state.heads[target, 0])
             return Weighed(names, amounts, "log-odds", intercept), "linear in the factors, trained with them"
         names, scores = self.suspicion_parts(mode)
-        amounts = np.array([score[code] for score in scores]) / len(scores)
+        amounts = np.stack([score[codes] for score in scores], axis=1) / len(scores)
         why = "no labels of this kind" if target is None else "no head was learned from its labels"
         return Weighed(names, amounts, "suspicion"), f"{why}: evidence and lockstep alone"

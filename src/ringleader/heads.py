@@ -92,24 +92,18 @@ def _log_odds(probability: Floats) -> Floats:
 
 
 def contributions(
-    head: AnyHead, code: int, parts: tuple[tuple[str, ...], list[Floats]]
-) -> tuple[tuple[str, ...], Floats]:
-    """Names and amounts, (F,), of what each input adds for one entity: see ``all_contributions``."""
-    names, amounts = all_contributions(head, np.array([code]), parts)
-    return (names, amounts[0]) if code in head.codes else (names[:-1], amounts[0, :-1])
-
-
-def all_contributions(
     head: AnyHead, codes: npt.NDArray[Any], parts: tuple[tuple[str, ...], list[Floats]]
 ) -> tuple[tuple[str, ...], Floats]:
     """Names and amounts, (E, F), of what each input adds for entities; what the suspicion adds is told by its parts.
 
     ``parts`` are the names and normal scores of its parts. Each adds to the input of the same name what the slope of
-    the suspicion gives it, and of the rest the more the further it is from ordinary: an ordinary part adds nothing. The
-    last column is what leaving out their own label takes away from the labelled, 0 for others. With the intercept all
-    sum to what ``judge`` says.
+    the suspicion gives it, and of the rest the more the further it is from ordinary: an ordinary part adds nothing.
+    Where any of the entities is labelled, the last column, ``OWN_LABEL``, is what leaving out their own label takes
+    away from the labelled, 0 for others. With the intercept all sum to what ``judge`` says.
     """
     names, amounts = _by_parts(head, codes, parts)
+    if not np.isin(codes, head.codes).any():
+        return names, amounts
     without = head.loo_values if isinstance(head, RealHead) else head.loo_log_odds
     taken = np.zeros(len(codes))
     for i, at in enumerate(np.flatnonzero(head.codes == code) for code in codes):

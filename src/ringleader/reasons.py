@@ -26,10 +26,10 @@ NAMED = 5
 
 
 class Weighed(NamedTuple):
-    """What each input adds to the score of one entity."""
+    """What each input adds to the scores of entities."""
 
     names: tuple[str, ...]
-    amounts: Floats  # (F,)
+    amounts: Floats  # (E, F)
     unit: str  # of what they are parts
     intercept: float = 0.0  # what an average entity has; with it the amounts sum to the score in that unit
 
@@ -64,9 +64,9 @@ class Explanation:
 
 
 def weigh_contributions(inputs: Inputs | None, weighed: Weighed, code: int) -> pd.DataFrame:
-    """The contributions of one entity, the largest first, each beside what is usual."""
+    """The contributions of one entity, which alone was weighed, the largest first, each beside what is usual."""
     rows = []
-    for name, amount in zip(weighed.names, weighed.amounts, strict=True):
+    for name, amount in zip(weighed.names, weighed.amounts[0], strict=True):
         row: dict[str, Any] = {"input": name, "kind": weighed.unit, "contribution": float(amount)}
         if inputs is not None and name in inputs.names:
             column = inputs.values[:, inputs.names.index(name)]

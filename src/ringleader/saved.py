@@ -13,11 +13,32 @@ from ringleader.covariates_given import GivenCovariates
 from ringleader.heads import AnyHead, head_from_arrays
 from ringleader.labels import Label, Labels, TargetKind
 from ringleader.model.config import ModelConfig
-from ringleader.store import Stored, tensor_fingerprint
+from ringleader.store import Stored, tensor_fingerprint, tensor_parts
 from ringleader.tensor.sparse import SparseTensor
 
 FREE_TO_CHANGE = ("threads", "backend")
 """Settings that do not change the result, so that a fit may be resumed with others."""
+
+
+Parts = tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]
+
+
+def data_parts(
+    tensor: SparseTensor, labels: Labels | None, heldout: Labels | None, covariates: GivenCovariates | None
+) -> Parts:
+    """What a model was fitted to: arrays, tables, and what the manifest says of them."""
+    arrays, tables, modes = tensor_parts(tensor)
+    known = {"labels": labels, "heldout": heldout}
+    frames = {name: found.to_frame() for name, found in known.items() if found is not None}
+    if covariates is not None:
+        frames["covariates"] = covariates.table
+    tables |= {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
+    return arrays, tables, {"modes": modes, "data": tensor_fingerprint(tensor)}
+
+
+def about_labels(labels: Labels | None) -> dict[str, Any] | None:
+    """What the manifest says of the labels."""
+    return None if labels is None else {"kind": labels.target_kind, "fingerprint": labels_fingerprint(labels)}
 
 
 def stored_heads(stored: Stored) -> tuple[AnyHead, ...]:

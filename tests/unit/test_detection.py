@@ -177,9 +177,24 @@ def test_a_part_of_the_suspicion_that_is_ordinary_adds_nothing(model: rl.RingDet
     names, flat = ("x", "y", "z"), np.zeros(model.tensor_.shape[k])
     loud = flat.copy()
     loud[code] = 3.0
-    told, amounts = contributions(head, code, (names, [flat, loud, loud]))
-    added = dict(zip(told, amounts, strict=True))
+    told, amounts = contributions(head, np.array([code]), (names, [flat, loud, loud]))
+    added = dict(zip(told, amounts[0], strict=True))
     assert added["x"] == 0 and added["y"] == added["z"] > 1
+
+
+@pytest.mark.parametrize("mode", ["seller", "reviewer"])
+def test_contributions_of_many_add_up_and_are_those_of_the_explanation(model: rl.RingDetector, mode: str) -> None:
+    scores = model.scores(mode).set_index("entity")
+    frame = model.contributions(mode)
+    total = frame.drop(columns="entity").sum(axis=1)
+    np.testing.assert_allclose(total, logit(scores.loc[frame["entity"], "probability"]), atol=1e-8)
+    some = [scores.index[3], scores.index[0]]
+    told = model.contributions(mode, some)
+    assert list(told["entity"]) == some
+    one = model.explain(mode, some[0]).contributions.set_index("input")["contribution"]
+    np.testing.assert_allclose(told.iloc[0][list(one.index)].to_numpy(float), one)
+    with pytest.raises(rl.RingleaderError, match="there is no"):
+        model.contributions(mode, ["nobody"])
 
 
 def test_contributions_without_labels_add_up_to_the_score(model: rl.RingDetector) -> None:

@@ -10,10 +10,8 @@ import typer
 
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import print_json
-from ringleader.detector import load
 from ringleader.errors import SettingsError
 from ringleader.names import harmless
-from ringleader.report import write_report
 
 
 def command(
@@ -27,6 +25,9 @@ def command(
     """
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
+    from ringleader.detector import load
+    from ringleader.report import write_report
+
     started = time.perf_counter()
     detector = load(model)
     path = write_report(detector, output)

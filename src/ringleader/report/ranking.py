@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.detector import RingDetector
-from ringleader.evidence import suspicion_parts
 from ringleader.head_inputs import Inputs
-from ringleader.heads import all_contributions
+from ringleader.heads import OWN_LABEL
 from ringleader.labels import DEFAULT_TARGET
 from ringleader.names import harmless, percent, plural
 from ringleader.plot_score_data import column_of, scores
@@ -103,21 +102,12 @@ def main_reasons(
     model: RingDetector, subject: Subject, codes: npt.NDArray[np.int64]
 ) -> tuple[list[tuple[Reason, ...]], str]:
     """The largest contributions to the suspicion of each entity, and how the score was made."""
-    k, t = model.tensor_.mode_index(subject.mode), subject.target
     inputs = model.inputs(subject.mode, subject.name)
+    weighed, note = model.weighed(subject.mode, codes, subject.name)
+    # What leaving out the own label takes away is no reason.
+    names = tuple(name for name in weighed.names if name != OWN_LABEL)
+    amounts = weighed.amounts[:, : len(names)]
     mode = plural(harmless(subject.mode, 30))
-    if t is not None and not model.heads_ and model.config_.joint:
-        amounts = model.state_.rows(k)[codes].astype(np.float64) * model.state_.heads[t, 1:]
-        names = tuple(f"component {r}" for r in range(amounts.shape[1]))
-        told = [_largest(inputs, names, row, int(code), mode) for code, row in zip(codes, amounts, strict=True)]
-        return told, "linear in the factors, trained with them"
-    parts = suspicion_parts(model.tensor_, k, model.review_evidence(), model.lockstep())
-    names, note = parts[0], "no labels: evidence and lockstep alone"
-    amounts = np.stack([part[codes] for part in parts[1]], axis=1) / len(parts[1])
-    if t is not None and model.heads_:
-        names, amounts = all_contributions(model.heads_[t], codes, parts)
-        names, amounts = names[:-1], amounts[:, :-1]  # what leaving out the own label takes away is no reason
-        note = model.heads_[t].note
     return [_largest(inputs, names, row, int(code), mode) for code, row in zip(codes, amounts, strict=True)], note
 
 
