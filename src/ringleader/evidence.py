@@ -29,11 +29,12 @@ SPREAD = 0.1
 """Added to the variance of a log-odds, so that a certain but small one does not dominate."""
 SHRINK_REVIEWS = 20.0
 """Reviews' worth of the market's mean that the contrast mode (the reviewers) is shrunk by."""
-
-
 NOISE = 1.0
 """Evidence below one unit of its own uncertainty is noise of the drawn negatives. Taking only the excess ties ordinary
 entities instead of ordering them by lot; the scores after ten updates then agree with a refit's (docs/online.md)."""
+EVIDENCE_SHARE = 1 / 9
+"""Share of evidence in the suspicion; lockstep has the rest. Who follows a strong taste has evidence too: with a larger
+share, honest people of loyal communities come first (docs/detection.md)."""
 
 
 class ReviewEvidence(NamedTuple):
@@ -99,7 +100,7 @@ def not_attacks(tensor: SparseTensor, lockstep: Lockstep) -> npt.NDArray[np.bool
 
 
 def entity_suspicion(tensor: SparseTensor, mode: int, found: ReviewEvidence, lockstep: Lockstep) -> Floats:
-    """What the reviews alone say of every entity of a mode, (n_k,): the mean of the suspicion's parts."""
+    """What the reviews alone say of every entity of a mode, (n_k,): the mean of the suspicion's weighted parts."""
     return np.asarray(np.mean(suspicion_parts(tensor, mode, found, lockstep)[1], axis=0), np.float64)
 
 
@@ -108,7 +109,8 @@ def suspicion_parts(
 ) -> tuple[tuple[str, ...], list[Floats]]:
     """Names and normal scores, (n_k,) each, of what counts without labels: evidence beyond noise, and lockstep.
 
-    Those who act (the reviewers) answer for all they do, the others only for what does not hurt them.
+    Each is scaled by its share, so that their mean is the suspicion. Those who act (the reviewers) answer for all they
+    do, the others only for what does not hurt them.
     """
     acts = mode == lockstep.actor
     beyond = excess(found.evidence) * (1.0 if acts else not_attacks(tensor, lockstep))
@@ -116,7 +118,9 @@ def suspicion_parts(
     side = "lockstep" if acts else "boost"
     names = ("evidence_excess" if acts else "evidence_boost", f"{side}_mean", f"{side}_top10")
     evidence = entity_evidence(tensor, beyond, mode, shrink=SHRINK_REVIEWS if acts else 0.0)
-    return names, [normal_scores(part) for part in (evidence, together[names[1]], together[names[2]])]
+    parts = (evidence, together[names[1]], together[names[2]])
+    shares = (EVIDENCE_SHARE, (1 - EVIDENCE_SHARE) / 2, (1 - EVIDENCE_SHARE) / 2)
+    return names, [len(parts) * share * normal_scores(part) for share, part in zip(shares, parts, strict=True)]
 
 
 def normal_scores(values: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 from threadpoolctl import threadpool_limits
 
 from ringleader.errors import LabelError, SettingsError
@@ -52,6 +52,8 @@ from ringleader.kernels.reference import fisher_weight, logistic
 EVIDENCE_NAME = "evidence prior"
 ASSOCIATION_GROUPS = ("association", "company")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
+MANY_LABELS = 500
+"""Labels that overrule what was believed of the evidence before them, so that one belief will do."""
 LEAST_LABELS = 2
 
 
@@ -70,6 +72,8 @@ class HeadSettings:
     own_worth          : the same for one input's own variance around its group's; inf shares one variance
     evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
     evidence_spread    : and its prior standard deviation
+    doubting_labels    : the head is averaged with one that trusts no evidence (slope 0) and has its full variances from
+                         so many labels on, each as far as it foretells the labels; 0 for the trusting one alone
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
                          company with the suspected, all of them together
     association_spread : and the prior standard deviation of each
@@ -95,6 +99,7 @@ class HeadSettings:
     own_worth: float = math.inf
     evidence_slope: float = 1.5
     evidence_spread: float = 0.75
+    doubting_labels: float = 30.0
     association_slope: float = 1.0
     association_spread: float = 0.5
     association_labels: float = 50.0
@@ -273,33 +278,32 @@ def fit_head(
     flows = [j for j, group in enumerate(groups or ()) if group in ASSOCIATION_GROUPS]
     layout = lay_out(ranks, settings.knots, evidence, flows)
     label = (values > 0).astype(np.float64)
-    scaled = at_strength(settings, len(known))
-    prior = prior_of(layout, scaled)
     why = _why_not(label)
     if why:
+        prior = prior_of(layout, at_strength(settings, len(known)))
         return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
     rows = layout.rows(ranks.known[known])
 
     def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
         return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
 
-    learning = learning_of(layout, scaled, groups, len(inputs))
+    def learn(settings: HeadSettings) -> tuple[Posterior, Prior, bool]:
+        learning = learning_of(layout, settings, groups, len(inputs))
+        return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
+
     with threadpool_limits(1, "blas"):  # matrices this small cost more to share than to do, on a busy machine far more
-        posterior, learned, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+        found = [learn(at_strength(one, len(known))) for one in _beliefs(settings, len(known), evidence)]
         careful = replace(
             settings,
             linear_variance=settings.interval_variance,
             spline_variance=settings.interval_variance,
             worth=settings.interval_worth,
         )
-        proven = learn_variances(
-            fit,
-            prior_of(layout, careful),
-            layout.kind,
-            layout.source,
-            learning_of(layout, careful, groups, len(inputs)),
-        )[1]
-    weights = posterior.weights.copy()
+        proven = learn(careful)[1]
+    blind = [left_out(posterior, label) for posterior, _, _ in found]
+    share = softmax([blind_likelihood(loo, label) for loo in blind])
+    weights = share @ np.stack([posterior.weights for posterior, _, _ in found])
+    fitted = share @ np.stack([posterior.fitted for posterior, _, _ in found])
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
     prevalence = settings.prevalence
     if prevalence is None:
@@ -315,16 +319,32 @@ def fit_head(
         prevalence=prevalence,
         estimated=settings.prevalence is None,
         interval=settings.interval,
-        converged=bool(posterior.gap < 1e-4 and settled),
+        converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in found),
         weights=weights,
-        root=covariance_root(rows, fisher_weight(posterior.fitted), proven._replace(variance=wide)),
+        root=covariance_root(rows, fisher_weight(fitted), proven._replace(variance=wide)),
         codes=known,
         values=values,
-        loo_log_odds=left_out(posterior, label) + shift,
-        variances=mean_variances(layout, learned),
+        loo_log_odds=share @ np.stack(blind) + shift,
+        variances=share @ np.stack([mean_variances(layout, learned) for _, learned, _ in found]),
         ranks=ranks,
         layout=layout,
     )
+
+
+def _beliefs(settings: HeadSettings, labels: int, evidence: int | None) -> list[HeadSettings]:
+    """What may be believed of the evidence before the labels: that it counts for abuse, or nothing."""
+    if evidence is None or not settings.doubting_labels or labels >= MANY_LABELS:
+        return [settings]
+    return [settings, replace(settings, evidence_slope=0.0, full_labels=settings.doubting_labels)]
+
+
+def blind_likelihood(log_odds: Floats, label: Floats) -> float:
+    """Log-likelihood of the labels, 1 and 0, from log-odds that were made without them.
+
+    Taken where the mean of what is said is the share of bad labels, so that the prevalence has no part in it.
+    """
+    psi = log_odds + matching_shift(log_odds, float(label.mean()))
+    return float(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)).sum())
 
 
 def gathered(

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from ringleader.evidence import LEAST_ROOM
-from ringleader.head import EVIDENCE_NAME, Head, HeadSettings, fit_head
+from ringleader.head import EVIDENCE_NAME, Head, HeadSettings, blind_likelihood, fit_head
 from ringleader.head_inputs import Inputs
-from ringleader.head_prevalence import matching_shift
 from ringleader.head_real import RealHead, fit_real_head
 from ringleader.kernels.reference import fisher_weight, logistic
 from ringleader.labels import Target
@@ -50,14 +49,11 @@ def fit_target(target: Target, inputs: Inputs, suspicion: Floats, prevalence: fl
 def labels_likelihood(head: AnyHead) -> float:
     """Log-likelihood of the labels, each from the others: what a choice of inputs is judged by.
 
-    Taken where the mean of what is said is the share of bad labels, so that the prevalence has no part in it. NaN where
-    the labels taught nothing.
+    NaN where the labels taught nothing.
     """
     if isinstance(head, RealHead) or head.kind != "additive":
         return float("nan")
-    bad = head.values > 0
-    psi = head.loo_log_odds + matching_shift(head.loo_log_odds, float(bad.mean()))
-    return float(-np.logaddexp(0.0, np.where(bad, -psi, psi)).sum())
+    return blind_likelihood(head.loo_log_odds, (head.values > 0).astype(np.float64))
 
 
 def judge(head: AnyHead) -> Judgement:
