@@ -284,11 +284,12 @@ def _describe(
             near = near[np.isin(tensor.coordinates[board.cells[near], tensor.mode_index(name)], named.codes)]
     size = np.bincount(board.place[near], minlength=len(board.size))[places].astype(np.float64)
     expected = float(board.activity(actors) @ board.shares(places, size))
-    rated = _span(tensor, "number", cells, (actor, board.mode))
+    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"), None)
+    window, rated = (None if k in (actor, board.mode) else _span(tensor, k, cells) for k in (time, tensor.rating_mode))
     return Core(
         number=number,
         members=members,
-        window=_span(tensor, "time", cells, (actor, board.mode)),
+        window=window,
         ratings=rated,
         side="both" if rated is None else SIDES[board.side],
         cells=cells,
@@ -316,10 +317,8 @@ def _named(tensor: SparseTensor, k: int, board: Board, wide: Wide, rows: Numbers
     return Members(named[sure], strength[sure])
 
 
-def _span(tensor: SparseTensor, kind: str, cells: Numbers, taken_modes: tuple[int, int]) -> tuple[int, int] | None:
-    """Codes of the least and the largest value of the first mode of a kind."""
-    modes = (k for k, v in enumerate(tensor.vocabularies) if v.kind == kind and k not in taken_modes)
-    k = next(modes, None)
+def _span(tensor: SparseTensor, k: int | None, cells: Numbers) -> tuple[int, int] | None:
+    """Codes of the least and the largest value of a mode."""
     if k is None or not len(cells):
         return None
     codes = np.unique(tensor.coordinates[cells, k])

@@ -33,13 +33,14 @@ def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
     headed: dict[str, str] = {}
     for name in counted:
         headed[name] = free_name(plural(name), (*own, *headed.values()))
+    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"), None)
     rows = []
     for core in cores:
         row: dict[str, Any] = {"core": core.number, "side": core.side}
         row |= {headed[name]: len(core.members[name].codes) if name in core.members else 0 for name in counted}
         row |= {"reviews": int(tensor.counts[core.cells].sum())}
-        row |= {"first": _text(tensor, "time", core.window, 0), "last": _text(tensor, "time", core.window, 1)}
-        low, high = (_text(tensor, "number", core.ratings, end) for end in (0, 1))
+        row |= {"first": _text(tensor, time, core.window, 0), "last": _text(tensor, time, core.window, 1)}
+        low, high = (_text(tensor, tensor.rating_mode, core.ratings, end) for end in (0, 1))
         row |= {"rating": low if low == high else f"{low}-{high}"}
         rows.append(row | {"density": core.density, "expected": core.expected, "log10_p": core.log10_p})
     columns = ["core", "side", *headed.values(), "reviews", "first", "last", "rating"]
@@ -104,13 +105,13 @@ def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.P
     return target
 
 
-def _text(tensor: SparseTensor, kind: str, span: tuple[int, int] | None, end: int) -> str:
-    """One end of a span of codes as text; a time as its ISO date. Empty where there is none."""
-    vocabulary = next((v for v in tensor.vocabularies if v.kind == kind), None)
-    if span is None or vocabulary is None:
+def _text(tensor: SparseTensor, mode: int | None, span: tuple[int, int] | None, end: int) -> str:
+    """One end of a span of codes of a mode as text; a time as its ISO date. Empty where there is none."""
+    if span is None or mode is None:
         return ""
+    vocabulary = tensor.vocabularies[mode]
     text = vocabulary.text([span[end]])[0]
-    return text[:10] if kind == "time" and text.endswith("T00:00:00") else text
+    return text[:10] if vocabulary.kind == "time" and text.endswith("T00:00:00") else text
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -61,7 +61,7 @@ def read_market(tensor: SparseTensor) -> Market:
     if len(ids) < 2:
         ids = tuple(k for k, kind in enumerate(kinds) if kind in ("id", "category"))
     time = kinds.index("time") if "time" in kinds else None
-    rating = kinds.index("number") if "number" in kinds else None
+    rating = tensor.rating_mode
     weights = tensor.counts.astype(np.float64)
     bins = calendar = ratings = side = None
     scale = (0.0, 0.0)

@@ -86,7 +86,7 @@ def shared_inputs(
         "evidence_attack": entity_evidence(tensor, excess(evidence.evidence) * ~fair, mode),
         "log_odds_mean": entity_evidence(tensor, evidence.left_out, mode),
     }
-    rated = any(v.kind == "number" for v in tensor.vocabularies)
+    rated = tensor.rating_mode is not None
     for name, sentence in EVIDENCE.items():
         columns[name], groups[name] = found[name], "evidence"
         descriptions[name] = sentence if rated else sentence.replace("good reviews", "reviews")

@@ -74,8 +74,8 @@ def rating_sides(values: npt.ArrayLike) -> tuple[float, float]:
 def sides(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
     """Which cells are boosts, and which attacks, (n_cells,) each. Without ratings every cell counts as a boost."""
     taken = (actor, *item_modes(tensor, actor, settings))
-    rating = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "number" and k not in taken), None)
-    if rating is None:
+    rating = tensor.rating_mode
+    if rating is None or rating in taken:
         return np.ones(tensor.n_cells, np.bool_), np.zeros(tensor.n_cells, np.bool_)
     values = np.asarray(tensor.vocabularies[rating].values, np.float64)
     low, high = rating_sides(values[np.unique(tensor.coordinates[:, rating])])

@@ -121,7 +121,7 @@ def timeline(tensor: SparseTensor, core: Core) -> Timeline:
 
 def ratings(tensor: SparseTensor, core: Core) -> Ratings:
     """Which ratings the core gave, and which the market gives."""
-    k = _first(tensor, "number")
+    k = tensor.rating_mode
     if k is None:
         raise SettingsError("the reviews of this model have no rating, so there is no histogram of them")
     values = np.asarray(tensor.vocabularies[k].values, np.float64)
@@ -162,7 +162,7 @@ def item_mode(tensor: SparseTensor, core: Core, actor: int) -> int:
 
 
 def has_ratings(tensor: SparseTensor) -> bool:
-    return _first(tensor, "number") is not None
+    return tensor.rating_mode is not None
 
 
 def has_times(tensor: SparseTensor) -> bool:
@@ -186,7 +186,7 @@ def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: 
     distinct, where = np.unique(key, return_inverse=True)
     weight = tensor.counts[cells].astype(np.float64)
     reviews = np.bincount(where, weights=weight, minlength=len(distinct))
-    k = _first(tensor, "number")
+    k = tensor.rating_mode
     if k is None:
         level = np.full(len(distinct), LEVELS - 1, np.int64)
     else:
@@ -198,7 +198,7 @@ def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: 
 
 def _levels(tensor: SparseTensor, rating: Floats) -> Numbers:
     """0 for the worst rating there is to 4 for the best."""
-    k = _first(tensor, "number")
+    k = tensor.rating_mode
     assert k is not None  # only asked where there are ratings
     scale = np.asarray(tensor.vocabularies[k].values, np.float64)
     low, high = float(scale.min()), float(scale.max())
@@ -207,7 +207,7 @@ def _levels(tensor: SparseTensor, rating: Floats) -> Numbers:
 
 
 def _level_names(tensor: SparseTensor, used: Numbers) -> tuple[tuple[int, str], ...]:
-    k = _first(tensor, "number")
+    k = tensor.rating_mode
     if k is None:
         return ((LEVELS - 1, "a review"),)
     scale = np.asarray(tensor.vocabularies[k].values, np.float64)

@@ -117,6 +117,9 @@ BASE = 1_500_000_000
         (["2017-07-14 02:40:00", "2017-07-22 05:06:40"], "ISO 8601"),
         (["2017-07-14T04:40:00+02:00", "2017-07-22T07:06:40.000+02:00"], "ISO 8601"),
         (["2017-07-14", "2017-07-22"], "ISO 8601"),
+        ([20170714, 20170722], "YYYYMMDD"),
+        ([20170714.0, 20170722.0], "YYYYMMDD"),
+        (["20170714", " 20170722"], "YYYYMMDD"),
         ([pd.Timestamp(BASE, unit="s"), pd.Timestamp(BASE + 700_000, unit="s")], "timestamps"),
     ],
 )
@@ -163,10 +166,69 @@ def test_fifty_distinct_ratings_are_kept() -> None:
     assert rl.read_reviews(table).shape[2] == 50
 
 
-def test_categories_of_numbers_are_numbers_and_of_words_are_words() -> None:
+def times_of(times: list[Any]) -> tuple[str, list[str], dict[str, int], tuple[str, ...]]:
+    """Unit, days, refused rows and notes of a column of times."""
+    table = pd.DataFrame({"reviewer": [f"r{i}" for i in range(len(times))], "product": "x", "timestamp": times})
+    tensor = rl.read_reviews(table, modes=["reviewer", "product", "day=timestamp:time=1d"])
+    assert tensor.report is not None and tensor.report.time is not None
+    days = tensor.vocabulary("day").decode(range(tensor.shape[2])).astype("datetime64[D]")
+    return tensor.report.time.unit, [str(d) for d in days], dict(tensor.report.rejected), tensor.report.warnings
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint32, np.float64, str])
+def test_dates_written_as_numbers_are_dates_in_every_type(kind: Any, tmp_path: Path) -> None:
+    dates = [19991231, 20190103, 20200229]
+    table = pd.DataFrame({"reviewer": list("abc"), "product": "x", "timestamp": np.array(dates).astype(kind)})
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = (tmp_path / "t.csv").read_text()
+    (tmp_path / "odd.csv").write_text(text + "too,many,fields,here\n")  # which the careful reader takes over
+    for name in ("t.parquet", "t.csv", "odd.csv"):
+        tensor = rl.read_reviews(tmp_path / name, modes=["reviewer", "product", "day=timestamp:time=1d"])
+        days = tensor.vocabulary("day").decode([0, 1, 2]).astype("datetime64[D]")
+        assert [str(day) for day in days] == ["1999-12-31", "2019-01-03", "2020-02-29"], name
+        assert tensor.report is not None and tensor.report.time is not None
+        assert tensor.report.time.unit == "YYYYMMDD"
+        assert tensor.report.warnings == ()
+
+
+def test_missing_times_and_words_do_not_keep_the_others_from_being_dates() -> None:
+    unit, days, rejected, _ = times_of(["20190103", "", "soon", "0", "20190104"])
+    assert (unit, days) == ("YYYYMMDD", ["2019-01-03", "2019-01-04"])
+    assert rejected == {"missing day": 1, "day is not a time": 2}
+    assert times_of([20190103.0, None])[:2] == ("YYYYMMDD", ["2019-01-03"])
+
+
+def test_dates_before_1970_are_outside_as_others_are() -> None:
+    assert times_of([19691231, 19700102])[1:3] == (["1970-01-02"], {"day is outside 1970 to 2100": 1})
+
+
+@pytest.mark.parametrize("other", [20190230, 20191301, 18991231, 21010101, 1_546_473_600, 20190103.5, -20190103])
+@pytest.mark.parametrize("kind", [None, str])
+def test_one_time_that_spells_no_date_leaves_all_of_them_seconds_and_it_is_said(other: Any, kind: Any) -> None:
+    times = [20190103, 20190104, 20190105, other]
+    unit, days, _, notes = times_of(times if kind is None else [kind(t) for t in times])
+    assert unit == "seconds" and "1970-08-22" in days
+    assert any("20190103 looks like a date" in n and n.endswith("write it as 2019-01-03") for n in notes)
+
+
+def test_seconds_of_august_1970_are_seconds() -> None:
+    unit, days, _, notes = times_of(list(range(20_190_000, 20_190_400)))
+    assert (unit, days) == ("seconds", ["1970-08-22"])
+    assert notes == ("most times lie before 1995 when read as seconds; is that the right column and unit?",)
+
+
+def test_what_two_columns_of_times_have_in_common_is_said_once() -> None:
+    table = pd.DataFrame({"reviewer": ["a"], "t": ["2019-01-03"], "u": ["2019-01-04"]})
+    report = rl.read_reviews(table, modes=["reviewer=reviewer", "t=t:time=1d", "u=u:time=1d"]).report
+    assert report is not None
+    assert report.warnings == ("times without a zone are read as UTC",)
+
+
+def test_categories_are_words_also_where_they_are_numbers() -> None:
     table = pd.DataFrame({"a": list("xyz"), "b": ["10", "9", "10"], "c": ["red", "9", "red"]})
     tensor = rl.read_reviews(table, modes=["a=a", "b=b:category", "c=c:category"])
-    assert list(tensor.vocabulary("b").decode([0, 1])) == [9.0, 10.0]
+    assert list(tensor.vocabulary("b").decode([0, 1])) == ["10", "9"]
     assert list(tensor.vocabulary("c").decode([0, 1])) == ["9", "red"]
 
 

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from ringleader.baselines.face import Baseline, Callback, Labels, Progress, check_positive, check_whole
 from ringleader.errors import SettingsError
+from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
 TIME_NAMES = ("week", "time", "timestamp", "date", "day", "month")
-RATING_NAMES = ("rating", "stars", "score")
 
 
 class Market(NamedTuple):
@@ -67,12 +67,12 @@ class Burst(Baseline):
     def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
         check_whole("window", self.window, 1)
         check_positive("prior", self.prior)
-        time = _find(tensor, self.time_mode, "time", TIME_NAMES)
+        time = _time(tensor, self.time_mode)
         if time is None:
             raise SettingsError(
                 f"a burst needs a time mode, and none of {', '.join(tensor.modes)} is one; name it with time_mode="
             )
-        rating = _find(tensor, self.rating_mode, "number", RATING_NAMES)
+        rating = _rating(tensor, self.rating_mode)
         market = self._market(tensor, time, rating)
         self.z_ = []
         for k in range(len(tensor.modes)):
@@ -133,15 +133,24 @@ class Burst(Baseline):
         return self.z_[k]
 
 
-def _find(tensor: SparseTensor, named: str | None, kind: str, names: tuple[str, ...]) -> int | None:
-    """The mode of a role: as named, else the only one of the kind, else the first with a usual name."""
+def _time(tensor: SparseTensor, named: str | None) -> int | None:
+    """The mode of times: as named, else the only one of the kind, else the first with a usual name."""
     if named is not None:
         return tensor.mode_index(named)
-    of_kind = [k for k, v in enumerate(tensor.vocabularies) if v.kind == kind]
-    if len(of_kind) == 1:
-        return of_kind[0]
-    usual = [k for k, mode in enumerate(tensor.modes) if mode.lower() in names]
-    return usual[0] if usual else None
+    times = [k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"]
+    if len(times) == 1:
+        return times[0]
+    return next((k for k, mode in enumerate(tensor.modes) if mode.lower() in TIME_NAMES), None)
+
+
+def _rating(tensor: SparseTensor, named: str | None) -> int | None:
+    """The mode of ratings: as named, else that of the tensor, else one of bare codes with a usual name."""
+    if named is not None:
+        return tensor.mode_index(named)
+    if tensor.rating_mode is not None:
+        return tensor.rating_mode
+    codes = [k for k, v in enumerate(tensor.vocabularies) if v.kind == "id"]
+    return next((k for k in codes if names_a_rating(tensor.modes[k])), None)
 
 
 def _positions(vocabulary: Vocabulary) -> npt.NDArray[np.int64]:

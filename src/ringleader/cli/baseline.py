@@ -13,7 +13,7 @@ import typer
 
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
 from ringleader.cli import completion
-from ringleader.cli.opening import need_a_match, unknown_lines
+from ringleader.cli.opening import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -102,6 +102,7 @@ def command(
         threads=threads,
     )
     tensor.mode_index(mode)  # before the work, not after it
+    warnings = reading_notes(tensor, quiet=quiet)
     if known is not None:
         need_a_match(known, tensor, strict=strict)
     arrays = None if known is None else known_arrays(known, tensor, target, quiet=quiet)
@@ -116,7 +117,7 @@ def command(
         write_frame(frame, output, raw=raw)
     if as_json:
         about = {"baseline": name, "mode": mode, "seed": seed, "settings": settings, "seconds": round(seconds, 3)}
-        print_json({**about, "rows": plain_rows(frame)})
+        print_json({**about, "warnings": warnings, "rows": plain_rows(frame)})
     elif output:
         told_written(len(frame), output)
     else:

@@ -12,7 +12,7 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.opening import need_a_match, unknown_lines
+from ringleader.cli.opening import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -118,6 +118,7 @@ def command(
         temp_directory=temp_directory,
         threads=threads,
     )
+    warnings = reading_notes(tensor, quiet=as_json)
     if known is not None:
         need_a_match(known, tensor, strict=strict)
     detector = RingDetector(
@@ -145,7 +146,7 @@ def command(
             raise KeyboardInterrupt(f"stopped; {left}") from None
         warn(f"stopped; {left}")
         raise
-    summary = _summary(detector, out, time.perf_counter() - started)
+    summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:

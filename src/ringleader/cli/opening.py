@@ -1,4 +1,4 @@
-"""Opening a model for a command that only reads it, and saying which labels meet its reviews."""
+"""Opening a model for a command that only reads it, and saying what was odd about reviews and labels."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def load(folder: str) -> RingDetector:
         lost = "; its labels count for nothing yet" if model.labels_ is not None and not model.config_.joint else ""
         note(f"the fit of {folder} was stopped after sweep {model.state_.sweep}{lost}; go on with: fit ... --resume")
     return model
+
+
+def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
+    """Says on standard error what was odd about the reviews as they were read; returns it, for JSON."""
+    warnings = list(tensor.report.warnings) if tensor.report is not None else []
+    for text in warnings:
+        note(f"note: {text}", quiet=quiet)
+    return warnings
 
 
 def need_a_match(known: Labels, tensor: SparseTensor, *, strict: bool) -> None:

@@ -37,7 +37,7 @@ Axes = Annotated[
     typer.Option(
         "--axis",
         metavar="NAME=COLUMN[:KIND]",
-        help="Build the tensor from these columns instead; KIND is id, category, or time=1w (1min, 1h, 1d, 4w).",
+        help="Build the tensor from these columns instead; KIND is id, category, rating or time=1w (1min, 1h, 1d, 4w).",
     ),
 ]
 ReviewTable = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.opening import unknown_lines
+from ringleader.cli.opening import reading_notes, unknown_lines
 from ringleader.cli.options import Columns, Json, LabelFile, ModelFolder, TargetKindOption, parse_columns
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
@@ -41,6 +41,7 @@ def command(
     kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
     known = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
     fresh = read_new(detector, new_reviews, parse_columns(column))
+    warnings = reading_notes(fresh, quiet=as_json)
     entries = before.n_cells * (1 + detector.config_.negatives)
     sweep = detector.state_.sweep
     with stop_signals(), sweep_bar(lambda: sweep + UPDATE_SWEEPS, entries, quiet=VOICE.quiet or as_json) as bar:
@@ -58,6 +59,7 @@ def command(
         "labels": detector.aligned_.n_labels,
         "unknown_labels": dict(detector.aligned_.unknown),
         "rejected": dict(fresh.report.rejected) if fresh.report is not None else {},
+        "warnings": warnings,
     }
     if as_json:
         print_json(summary)

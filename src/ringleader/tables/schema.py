@@ -66,7 +66,7 @@ def parse_axis(text: str) -> Axis:
     mode, equals, rest = text.partition("=")
     if not equals or not mode.strip() or not rest.strip():
         raise SettingsError(
-            f"{text!r} is no axis; write NAME=COLUMN, optionally followed by :id, :category or :time=1w"
+            f"{text!r} is no axis; write NAME=COLUMN, optionally followed by :id, :category, :rating or :time=1w"
         )
     # The kind is behind the last colon, so that a column name may hold colons itself.
     match = re.fullmatch(r"(.+?)(?::(id|category|rating|time(?:=.*)?))?", rest, flags=re.DOTALL)
@@ -181,6 +181,22 @@ def knows_every_role(available: Iterable[str]) -> bool:
     """Whether some column is known for each of the default modes."""
     folded = {name.strip().lower() for name in available}
     return all(folded & set(names) for names in KNOWN_NAMES.values())
+
+
+def names_a_rating(name: str) -> bool:
+    """Whether a mode or a column is called as ratings are."""
+    return name.strip().lower() in KNOWN_NAMES["rating"]
+
+
+def graded(axes: Sequence[Axis]) -> Axis | None:
+    """The axis that holds the ratings: as declared, else the first category that is called so, or its column.
+
+    What any other category holds are names, also where they are written as numbers.
+    """
+    declared = [axis for axis in axes if axis.kind == "rating"]
+    categories = [axis for axis in axes if axis.kind == "category"]
+    called = [axis for axis in categories if names_a_rating(axis.mode)]
+    return next(iter(declared + called + [axis for axis in categories if names_a_rating(axis.column)]), None)
 
 
 def _role(name: str) -> str:

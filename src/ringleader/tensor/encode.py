@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.errors import SettingsError
-from ringleader.tables.check import Checked, CheckReport, Column, binned, check, text_column
+from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
+from ringleader.tables.columns import Column
 from ringleader.tables.read import Relation, open_relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
@@ -59,7 +60,7 @@ def read_reviews(
         or a pandas, polars or Arrow table.
     columns : names of columns that are not recognised, such as ``{"product": "target"}``.
     modes : the modes wanted. By default reviewer, product, seller, rating and week, as far as there
-        are columns for them. Others are written ``"NAME=COLUMN[:id|:category|:time=1w]"``.
+        are columns for them. Others are written ``"NAME=COLUMN[:id|:category|:rating|:time=1w]"``.
     vocabularies : of an earlier tensor; its codes are kept and new entities get new ones behind them.
     strict : refuse the table if any row cannot be used, instead of counting such rows.
     memory_limit : for reading, such as ``"1GB"``; half of the machine's memory by default.
@@ -112,7 +113,7 @@ def encode(
         examples=tuple(relation.examples),
         modes={v.mode: len(v) for v in final},
         time=checked.time,
-        warnings=tuple(checked.notes),
+        warnings=tuple(dict.fromkeys(checked.notes)),
     )
     return SparseTensor(cells.coordinates, cells.counts, final, report)
 
@@ -127,7 +128,11 @@ def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[
             f"the table gives the modes {', '.join(modes)}, but the vocabularies are of "
             f"{', '.join(v.mode for v in vocabularies)}; they must be the same, in the same order"
         )
-    for k, (column, vocabulary) in enumerate(zip(checked.columns, vocabularies, strict=True)):
+    for k, vocabulary in enumerate(vocabularies):
+        column = checked.columns[k]
+        checked.notes = [n for n in checked.notes if not n.startswith(f"{column.axis.mode} is a category")]  # settled
+        if vocabulary.kind == "number" and column.kind == "category" and all_numeric(checked, k):
+            column = number_column(checked, k, column.axis)  # numbers before, so numbers now
         if vocabulary.kind == "number" and column.kind == "number":
             exact = replace(column, values=column.exact, edges=None)
             checked.notes = [n for n in checked.notes if not n.startswith(f"{column.axis.mode} has ")]  # old bins hold

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.errors import SettingsError, StorageError
+from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -113,6 +114,15 @@ class SparseTensor:
     def shape(self) -> tuple[int, ...]:
         """Entities per mode."""
         return tuple(len(v) for v in self.vocabularies)
+
+    @property
+    def rating_mode(self) -> int | None:
+        """The position of the mode that holds the ratings; None where there are none.
+
+        Of several modes of numbers it is the one called ``rating`` or alike, else the first.
+        """
+        numbers = [k for k, v in enumerate(self.vocabularies) if v.kind == "number"]
+        return next(iter([k for k in numbers if names_a_rating(self.modes[k])] + numbers), None)
 
     @property
     def n_cells(self) -> int:

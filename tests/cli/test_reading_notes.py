@@ -1,0 +1,62 @@
+"""What is odd about the reviews is said by every command that learns from them, once, and not with --quiet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+EARLY = "most times lie before 1995 when read as seconds; is that the right column and unit?"
+DATE = "19990103 looks like a date written as a number"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reviews of a week in 1970, and some of which all dates but one are written as numbers."""
+    rng = np.random.default_rng(0)
+    made = tmp_path_factory.mktemp("odd")
+    table = pd.DataFrame(
+        {
+            "reviewer": [f"r{i}" for i in rng.integers(0, 40, 300)],
+            "product": [f"p{i}" for i in rng.integers(0, 20, 300)],
+            "timestamp": 20_000_000 + rng.integers(0, 600_000, 300),
+        }
+    )
+    table.to_csv(made / "early.csv", index=False)
+    table[:20].assign(timestamp=[*range(19990103, 19990122), 19990199]).to_csv(made / "dates.csv", index=False)
+    return made
+
+
+def test_fit_and_update_say_once_what_is_odd_about_the_times(command: Run, folder: Path, tmp_path: Path) -> None:
+    words = ["fit", folder / "early.csv", "--rank", 2, "--epochs", 1]
+    told = command(*words, "--out", tmp_path / "model")
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.count(f"note: {EARLY}") == 1
+    assert EARLY not in told.stdout
+    updated = command("update", tmp_path / "model", folder / "dates.csv")
+    assert updated.returncode == 0, updated.stderr
+    assert updated.stderr.count(f"note: {DATE}") == 1
+    assert DATE not in updated.stdout
+
+
+def test_with_json_what_is_odd_is_in_the_json_alone(command: Run, folder: Path, tmp_path: Path) -> None:
+    fit = command("fit", folder / "early.csv", "--rank", 2, "--epochs", 1, "--out", tmp_path / "model", "--json")
+    update = command("update", tmp_path / "model", folder / "early.csv", "--json")
+    baseline = command("baseline", "degree", folder / "early.csv", "--mode", "product", "--json")
+    for told in (fit, update, baseline):
+        assert told.returncode == 0, told.stderr
+        assert json.loads(told.stdout)["warnings"] == [EARLY]
+        assert EARLY not in told.stderr
+
+
+def test_a_baseline_says_it_and_is_quiet_when_asked(command: Run, folder: Path) -> None:
+    words = ["baseline", "degree", folder / "early.csv", "--mode", "product"]
+    assert command(*words).stderr.count(f"note: {EARLY}") == 1
+    assert EARLY not in command(*words, "--quiet").stderr
