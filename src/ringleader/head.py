@@ -24,6 +24,7 @@ from ringleader.head_basis import (
     ASSOCIATION,
     EVIDENCE,
     INTERCEPT,
+    LEVELS,
     LINEAR,
     ROWS,
     Floats,
@@ -46,12 +47,14 @@ from ringleader.head_posterior import (
     learn_variances,
     left_out,
 )
-from ringleader.head_prevalence import estimate_prevalence, matching_shift
+from ringleader.head_prevalence import estimate_prevalence, matching_shift, picked_by_volume
 from ringleader.kernels.reference import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
 ASSOCIATION_GROUPS = ("association", "company")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
+VOLUME_GROUP = "volume"
+"""Inputs of this group say how much an account does."""
 MANY_LABELS = 500
 """Labels that overrule what was believed of the evidence before them, so that one belief will do."""
 LEAST_LABELS = 2
@@ -305,8 +308,16 @@ def fit_head(
     weights = share @ np.stack([posterior.weights for posterior, _, _ in found])
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in found])
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
-    prevalence = settings.prevalence
-    if prevalence is None:
+    prevalence, said = settings.prevalence, ""
+    volume = [j for j, group in enumerate(groups or ()) if group == VOLUME_GROUP]
+    picked = picked_by_volume((ranks.known[known[label == 0]][:, volume] + 0.5) / LEVELS)
+    if prevalence is None and picked:
+        prevalence = settings.assumed_prevalence
+        said = (
+            "; the known good accounts have unusually many or few reviews, so how common abuse is cannot be told: "
+            f"prevalence {prevalence:g} is assumed, pass the real one"
+        )
+    elif prevalence is None:
         prevalence = estimate_prevalence(psi, len(label), float(label.mean()), settings.assumed_prevalence)
     shift = matching_shift(psi, prevalence)
     weights[0] += shift
@@ -315,9 +326,9 @@ def fit_head(
     return Head(
         names=inputs,
         kind="additive",
-        note=f"additive model of {len(label)} labels, {int(label.sum())} of them abusive",
+        note=f"additive model of {len(label)} labels, {int(label.sum())} of them abusive{said}",
         prevalence=prevalence,
-        estimated=settings.prevalence is None,
+        estimated=settings.prevalence is None and not picked,
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in found),
         weights=weights,

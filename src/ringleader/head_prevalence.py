@@ -18,6 +18,9 @@ PREVALENCE_WORTH = 50.0
 """Labels' worth of the assumed prevalence when it is estimated."""
 PREVALENCE_RANGE = (0.002, 0.6)
 """No estimate lies outside."""
+UNLIKE, UNLIKE_ERRORS = 0.15, 4.0
+"""Known good accounts are unlike the market where their mean rank is further from the middle than this, and so many
+standard errors. The abusive in the market move it by less than 0.1 even where they are four in ten."""
 
 
 def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: float) -> float:
@@ -35,6 +38,17 @@ def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: fl
         prevalence = new
     drawn = (labels * logit(new) + PREVALENCE_WORTH * logit(assumed)) / (labels + PREVALENCE_WORTH)
     return float(logistic(drawn))
+
+
+def picked_by_volume(places: Floats) -> bool:
+    """Whether known good accounts were picked by how much they do, from their ranks (m, F) in the market, 0 to 1.
+
+    The estimate above asks that they are like the good of the market. Accounts at random have mean rank 1/2.
+    """
+    if not places.size:
+        return False
+    noise = np.sqrt(1 / 12 / len(places))
+    return bool(np.abs(places.mean(axis=0) - 0.5).max() > UNLIKE + UNLIKE_ERRORS * noise)
 
 
 def matching_shift(log_odds: Floats, prevalence: float) -> float:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 
 from ringleader.errors import LabelError, SettingsError
-from ringleader.head import Head, HeadSettings, fit_head
+from ringleader.head import MANY_LABELS, Head, HeadSettings, blind_likelihood, fit_head
 from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
 from ringleader.head_posterior import (
     ByLabels,
@@ -348,3 +348,50 @@ def test_the_inverse_by_labels_is_the_inverse_by_weights(labels: int) -> None:
     root = covariance_root(rows, curvature, prior)
     hessian = rows.T @ (curvature[:, None] * rows) + np.diag(1 / prior.variance)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-10)
+
+
+def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
+    """The estimate asks for good accounts like the market's; of its busiest none is made, and the note says so."""
+    features, evidence, truth = population(n=1000)
+    features[:, 2] = np.abs(features[:, 2])  # how much an account does, which says nothing of abuse
+    rng = np.random.default_rng(3)
+    bad = rng.choice(np.flatnonzero(truth > 0), 30, replace=False)
+    good = np.flatnonzero(truth < 0)
+    busiest = good[np.argsort(-features[good, 2])][:90]
+    groups = ["other", "other", "volume", "other"]
+    for chosen, told in ((busiest, True), (rng.choice(good, 90, replace=False), False)):
+        codes = np.concatenate([bad, chosen])
+        head = fit_head(features, NAMES, codes, truth[codes], fallback=evidence, groups=groups)
+        assert ("unusually many or few reviews" in head.note) == told
+        assert head.estimated != told
+        assert (head.prevalence == HeadSettings().assumed_prevalence) == told
+
+
+@pytest.mark.parametrize("says", [1.0, -1.0])
+def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(says: float) -> None:
+    """By hand from the two heads alone."""
+    x, evidence, z = population()
+    codes, bad = np.arange(20), (z[:20] > 0).astype(float)
+
+    def head(**settings: float) -> Head:
+        asked = HeadSettings(prevalence=0.3, **settings)
+        return fit_head(x, NAMES, codes, z[:20], fallback=says * evidence, settings=asked)
+
+    trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
+    blind = np.exp([blind_likelihood(one.loo_log_odds, bad) for one in (trusting, doubting)])
+    share = blind / blind.sum()
+    both = head(doubting_labels=30.0)
+    expected = share[0] * trusting.weights + share[1] * doubting.weights
+    np.testing.assert_allclose(both.weights[1:], expected[1:], rtol=1e-6)
+    assert both.predict().probability.mean() == pytest.approx(0.3)
+    assert 0.01 < share[0] < 0.99, "else the average would be one of them"
+
+
+def test_many_labels_need_no_second_belief() -> None:
+    features, evidence, truth = population(n=MANY_LABELS + 200)
+    codes = np.arange(MANY_LABELS)
+    one, other = (
+        fit_head(features, NAMES, codes, truth[codes], fallback=evidence, settings=HeadSettings(doubting_labels=many))
+        for many in (0.0, 30.0)
+    )
+    np.testing.assert_array_equal(one.weights, other.weights)
