@@ -77,6 +77,7 @@ class HeadSettings:
     evidence_spread    : and its prior standard deviation
     doubting_labels    : the head is averaged with one that trusts no evidence (slope 0) and has its full variances from
                          so many labels on, each as far as it foretells the labels; 0 for the trusting one alone
+    trust              : how much likelier the trusting one is before the labels
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
                          company with the suspected, all of them together
     association_spread : and the prior standard deviation of each
@@ -103,6 +104,7 @@ class HeadSettings:
     evidence_slope: float = 0.75
     evidence_spread: float = 0.75
     doubting_labels: float = 30.0
+    trust: float = 1.0
     association_slope: float = 1.0
     association_spread: float = 0.5
     association_labels: float = 50.0
@@ -121,6 +123,7 @@ class HeadSettings:
             "linear_variance",
             "spline_variance",
             "evidence_spread",
+            "trust",
             "intercept_variance",
             "group_worth",
             "own_worth",
@@ -304,7 +307,7 @@ def fit_head(
         )
         proven = learn(careful)[1]
     blind = [left_out(posterior, label) for posterior, _, _ in found]
-    share = softmax([blind_likelihood(loo, label) for loo in blind])
+    share = softmax([blind_likelihood(loo, label) for loo in blind] + np.log([settings.trust, 1.0][: len(found)]))
     weights = share @ np.stack([posterior.weights for posterior, _, _ in found])
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in found])
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
