@@ -114,6 +114,16 @@ def with_company(
     return joined(inputs, made, descriptions, "company")
 
 
+def mean_of_met(
+    tensor: SparseTensor, mode: int, other: int, beliefs: Floats, cells: npt.NDArray[np.bool_] | None = None
+) -> Floats:
+    """Mean belief, (n_k,), of those of another mode whom each entity meets, drawn to 0 where they are few.
+
+    beliefs : (n_other,), less their mean. cells : which of the reviews count, all where None.
+    """
+    return _averaged_across(_graph(tensor, mode, other, cells), beliefs[:, None])[:, 0]
+
+
 def _dealt(target: Target, n: int, seed: int) -> npt.NDArray[np.int64]:
     """The fold of each entity, (n,), -1 for the unlabelled."""
     fold = np.full(n, -1, np.int64)
@@ -148,11 +158,12 @@ def _believed(fixed: Ranks, flows: Floats, target: Target) -> Floats:
     return logistic(psi + matching_shift(psi, prevalence))
 
 
-def _graph(tensor: SparseTensor, mode: int, other: int) -> sparse.csr_array:
+def _graph(tensor: SparseTensor, mode: int, other: int, cells: npt.NDArray[np.bool_] | None = None) -> sparse.csr_array:
     """1 where an entity of a mode meets one of the other, however often."""
-    where = (tensor.coordinates[:, mode], tensor.coordinates[:, other])
+    counted = tensor.coordinates if cells is None else tensor.coordinates[cells]
+    where = (counted[:, mode], counted[:, other])
     graph = sparse.csr_array(
-        sparse.coo_array((np.ones(tensor.n_cells), where), shape=(tensor.shape[mode], tensor.shape[other]))
+        sparse.coo_array((np.ones(len(counted)), where), shape=(tensor.shape[mode], tensor.shape[other]))
     )
     graph.data[:] = 1.0
     return graph

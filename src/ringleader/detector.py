@@ -299,12 +299,15 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def inputs(self, mode: str, target: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode."""
-        found, name = self._findings(), target or DEFAULT_TARGET
+        found, name, k = self._findings(), target or DEFAULT_TARGET, self.tensor_.mode_index(mode)
+        told = found.other_mode(k, self.heads_ or ())
+        if told is not None and target in (None, told.target):
+            return told.added_to(found.inputs(k, told.target, False))
         company = self.preset == "default" and found.company(name)[0]
         if self.heads_:
             read = [h.names for t, h in zip(self.problem_.targets, self.heads_, strict=True) if t.name == name]
             company = any(map(reads_company, read))
-        return found.inputs(self.tensor_.mode_index(mode), name, company)
+        return found.inputs(k, name, company)
 
     def _findings(self) -> Findings:
         """What follows from the state as it is now."""
@@ -374,7 +377,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     def scores(self, mode: str, target: str | None = None) -> pd.DataFrame:
         """One row per entity of a mode, most suspicious first.
 
-        ``score`` is what to sort by: the head's probability where labels trained one, else the suspicion.
+        ``score`` is what to sort by: the head's probability where labels trained one, else the suspicion, and with it
+        company with the suspected where another mode has labels.
         ``evidence`` is the model's alone.
         """
         frame = self.scores_by_code(mode, target)
@@ -399,7 +403,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             elif self.config_.joint:
                 psi = head_log_odds(self.problem_, self.state_, t)
                 value = psi if name == "value" else 1 / (1 + np.exp(-np.clip(psi, -500, 500)))
-        frame["score"] = self.suspicion(mode) if np.isnan(value).all() else value
+        score = self._findings().score_without_labels(k, self.heads_ or ()) if np.isnan(value).all() else value
+        frame["score"] = score
         frame[name], frame["lower"], frame["upper"] = value, lower, upper
         frame["evidence"] = evidence
         codes = self.tensor_.coordinates[:, k]
@@ -450,7 +455,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """What each input adds to the scores of entities (all of the mode where None): a row for each, in that order.
 
         Columns are entity, intercept and the inputs. All but the entity sum to the log-odds of the probability, to the
-        value of a number, or to the suspicion where there are no labels. ``explain`` tells one entity in words.
+        value of a number, or to the score where the mode has no labels. ``explain`` tells one entity in words.
         """
         self._check_fitted()
         vocabulary = self.tensor_.vocabularies[self.tensor_.mode_index(mode)]

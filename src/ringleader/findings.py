@@ -27,6 +27,7 @@ from ringleader.heads import AnyHead, contributions, fit_target, labels_likeliho
 from ringleader.lockstep import Lockstep, find_lockstep
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+from ringleader.other_modes import OtherMode, score_other_mode
 from ringleader.reasons import Weighed
 
 Floats = npt.NDArray[np.float64]
@@ -48,6 +49,7 @@ class Findings:
         self._cores: Cores | None = None
         self._inputs: dict[int, Inputs] = {}
         self._first_rounds: dict[str, FirstRound] = {}
+        self._other_modes: dict[int, tuple[tuple[AnyHead, ...], OtherMode | None]] = {}
 
     # -- without labels -----------------------------------------------------------------------------
 
@@ -125,6 +127,21 @@ class Findings:
             self._first_rounds[name] = first_round(tensor, self.lockstep(), wanted, free, suspicion, seed=seed)
         return with_company(made, tensor, mode, self.lockstep(), wanted[0], self._first_rounds[name])
 
+    def other_mode(self, mode: int, heads: tuple[AnyHead, ...]) -> OtherMode | None:
+        """How a mode without labels is scored by those of others; None where no label tells of it."""
+        if not heads:
+            return None
+        if mode not in self._other_modes or self._other_modes[mode][0] is not heads:
+            tensor, targets, lockstep = self.problem.tensor, self.problem.targets, self.lockstep()
+            parts, of_actors = self.suspicion_parts(mode), self.suspicion(lockstep.actor)
+            self._other_modes[mode] = heads, score_other_mode(tensor, mode, lockstep, targets, heads, parts, of_actors)
+        return self._other_modes[mode][1]
+
+    def score_without_labels(self, mode: int, heads: tuple[AnyHead, ...]) -> Floats:
+        """The score of every entity of a mode without labels, (n_k,): the suspicion, and what other modes' tell."""
+        told = self.other_mode(mode, heads)
+        return self.suspicion(mode) if told is None else told.score
+
     def _label_free(self, mode: int) -> Inputs:
         """The inputs of a mode that need no label."""
         if mode not in self._inputs:
@@ -152,6 +169,9 @@ class Findings:
             names = tuple(f"component {r}" for r in range(amounts.shape[1]))
             intercept = float(self.state.heads[target, 0])
             return Weighed(names, amounts, "log-odds", intercept), "linear in the factors, trained with them"
+        told = self.other_mode(mode, heads)
+        if told is not None:
+            return Weighed(told.names, np.stack([part[codes] for part in told.parts], axis=1), "suspicion"), told.note
         names, scores = self.suspicion_parts(mode)
         amounts = np.stack([score[codes] for score in scores], axis=1) / len(scores)
         why = "no labels of this kind" if target is None else "no head was learned from its labels"

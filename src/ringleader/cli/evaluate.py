@@ -64,7 +64,9 @@ def show(results: list[dict[str, Any]]) -> None:
         if result["reason"]:
             note(f"{about}: {result['reason']}")
         if result["scored_by"] is None:
-            note(f"{about}: the model has no label of a {result['mode']}; measured is the ranking without labels")
+            note(
+                f"{about}: the model has no label of a {result['mode']}; measured is its score, which is no probability"
+            )
         elif result["scored_by"] != result["target"]:
             note(f"{about}: the model has no such target; measured are its scores for {result['scored_by']}")
         if result["known_left_out"]:

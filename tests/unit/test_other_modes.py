@@ -1,0 +1,196 @@
+"""Labels of one mode in the scores of another, which has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation import metrics
+from ringleader.evidence import not_attacks
+from ringleader.heads import judge
+from ringleader.lockstep_association import SHARED_PRIOR
+from ringleader.report.ranking import ranking, subjects
+
+BOTH = ("reviewer", "seller")
+
+
+@pytest.fixture(scope="module")
+def market() -> Marketplace:
+    return marketplace(10_000, difficulty="hard", seed=5)
+
+
+@pytest.fixture(scope="module")
+def tensor(market: Marketplace) -> rl.SparseTensor:
+    return rl.read_reviews(market.reviews)
+
+
+def labels_of(market: Marketplace, *modes: str, target: str = "abuse") -> pd.DataFrame:
+    """A third of the accounts; what a market's own labels teach would be too little to be seen in small ones."""
+    rows = market.truth[(market.truth["target"] == target) & market.truth["mode"].isin(modes)]
+    return rows.sample(frac=1 / 3, random_state=0)[["mode", "entity", "label", "target"]]
+
+
+def fitted(tensor: rl.SparseTensor, labels: pd.DataFrame | rl.Labels | None) -> rl.RingDetector:
+    return rl.RingDetector(rank=4, epochs=1, random_state=3).fit(tensor, labels)
+
+
+@pytest.fixture(scope="module")
+def blind(tensor: rl.SparseTensor) -> rl.RingDetector:
+    return fitted(tensor, None)
+
+
+@pytest.fixture(scope="module")
+def by_reviewers(tensor: rl.SparseTensor, market: Marketplace) -> rl.RingDetector:
+    return fitted(tensor, labels_of(market, "reviewer"))
+
+
+@pytest.fixture(scope="module")
+def by_sellers(tensor: rl.SparseTensor, market: Marketplace) -> rl.RingDetector:
+    return fitted(tensor, labels_of(market, "seller"))
+
+
+@pytest.fixture(scope="module")
+def by_both(tensor: rl.SparseTensor, market: Marketplace) -> rl.RingDetector:
+    return fitted(tensor, labels_of(market, *BOTH))
+
+
+def score_of(model: rl.RingDetector, mode: str) -> np.ndarray:
+    return model.scores_by_code(mode)["score"].to_numpy()
+
+
+@pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
+def test_labels_of_one_mode_rank_the_other_better(
+    request: pytest.FixtureRequest, market: Marketplace, blind: rl.RingDetector, given: str, mode: str
+) -> None:
+    model: rl.RingDetector = request.getfixturevalue(given)
+    truth = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
+    names = model.scores_by_code(mode)["entity"]
+    bad = truth.set_index("entity")["label"].loc[names]
+    assert metrics.auc(bad, score_of(model, mode)) > metrics.auc(bad, score_of(blind, mode)) + 0.02
+
+
+@pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
+def test_it_is_a_score_and_no_probability(request: pytest.FixtureRequest, given: str, mode: str) -> None:
+    table = request.getfixturevalue(given).scores(mode)
+    assert table[["probability", "lower", "upper", "label"]].isna().all().all()
+    assert table["score"].notna().all() and (table["score"].diff().dropna() <= 0).all()
+
+
+def test_without_labels_the_score_is_the_suspicion(blind: rl.RingDetector) -> None:
+    for mode in blind.tensor_.modes:
+        np.testing.assert_array_equal(score_of(blind, mode), blind.suspicion(mode))
+        assert "company" not in blind.inputs(mode).groups.values()
+
+
+def test_the_suspicion_sees_no_label(
+    blind: rl.RingDetector, by_reviewers: rl.RingDetector, by_sellers: rl.RingDetector
+) -> None:
+    for mode in (*BOTH, "product"):
+        for model in (by_reviewers, by_sellers):
+            np.testing.assert_array_equal(model.suspicion(mode), blind.suspicion(mode))
+
+
+def test_labelled_modes_are_scored_by_their_own_heads(by_both: rl.RingDetector) -> None:
+    assert by_both.heads_ is not None
+    for target, head in zip(by_both.problem_.targets, by_both.heads_, strict=True):
+        np.testing.assert_array_equal(score_of(by_both, by_both.tensor_.modes[target.mode]), judge(head).value)
+
+
+def test_one_class_alone_tells_nothing_of_others(tensor: rl.SparseTensor, market: Marketplace) -> None:
+    known = labels_of(market, "reviewer")
+    model = fitted(tensor, known[known["label"] == 1])
+    np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
+    assert "evidence and lockstep alone" in model.weighed("seller", np.array([0]))[1]
+
+
+def test_labels_that_teach_nothing_new_leave_sellers_as_they_are(
+    tensor: rl.SparseTensor, blind: rl.RingDetector
+) -> None:
+    """Labels that are what the suspicion says: the head cannot order them better."""
+    suspicion = blind.suspicion("reviewer")
+    codes = np.random.default_rng(0).choice(len(suspicion), 60, replace=False)
+    bad = (suspicion[codes] > np.median(suspicion[codes])).astype(int)
+    names = tensor.vocabulary("reviewer").decode(codes)
+    model = fitted(tensor, pd.DataFrame({"mode": "reviewer", "entity": names, "label": bad}))
+    assert model.heads_ is not None and model.heads_[0].kind == "additive"
+    np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
+
+
+def test_numbers_tell_nothing_of_others(tensor: rl.SparseTensor, market: Marketplace) -> None:
+    known = rl.read_labels(labels_of(market, "reviewer").drop(columns="target"), target_kind="real")
+    model = fitted(tensor, known)
+    np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
+
+
+def test_known_sellers_leave_products_as_they_are_and_reviewers_do_not(
+    by_sellers: rl.RingDetector, by_both: rl.RingDetector
+) -> None:
+    np.testing.assert_array_equal(score_of(by_sellers, "product"), by_sellers.suspicion("product"))
+    named = [n for n in by_both.contributions("product").columns if n.startswith("company_")]
+    assert named == ["company_reviewer"]
+
+
+def test_the_only_target_there_is_tells_under_its_name(tensor: rl.SparseTensor, market: Marketplace) -> None:
+    boost, attack = (labels_of(market, "reviewer", target=target) for target in ("boost", "attack"))
+    alone = fitted(tensor, boost)
+    assert "company_reviewer_boost" in alone.contributions("seller")
+    two = fitted(tensor, pd.concat([boost, attack]))  # neither is the main one
+    np.testing.assert_array_equal(score_of(two, "seller"), two.suspicion("seller"))
+
+
+@pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
+def test_contributions_sum_to_the_score_and_company_is_among_them(
+    request: pytest.FixtureRequest, given: str, mode: str
+) -> None:
+    model: rl.RingDetector = request.getfixturevalue(given)
+    teller = given.removeprefix("by_")
+    frame = model.contributions(mode)
+    np.testing.assert_allclose(frame.drop(columns="entity").sum(axis=1), score_of(model, mode), atol=1e-12)
+    found = model.explain(mode, model.scores(mode)["entity"].iloc[0])
+    told = found.contributions.set_index("input").loc[f"company_{teller[:-1]}"]
+    assert told["kind"] == "company" and told["sentence"].startswith(f"How suspected the {teller[:-1]} accounts are")
+    assert told["above"] > 0.5
+    assert f"company with suspected {teller}" in found.note and "no probability" in found.note
+    assert found.contributions["contribution"].sum() == pytest.approx(found.summary["score"])
+
+
+def test_the_report_says_how_such_scores_were_made(by_reviewers: rl.RingDetector) -> None:
+    (sellers,) = [s for s in subjects(by_reviewers) if s.mode == "seller"]
+    page = ranking(by_reviewers, sellers, "x")
+    assert "company with suspected reviewers" in page.note
+    assert any("How suspected the reviewer accounts are" in r.text for row in page.rows for r in row.reasons)
+
+
+def test_company_is_the_mean_over_those_met_without_bad_ratings(
+    by_reviewers: rl.RingDetector, tensor: rl.SparseTensor
+) -> None:
+    """By hand for a few sellers: known labels as they are, others as the head believes, attacks apart."""
+    assert by_reviewers.heads_ is not None
+    (head,) = by_reviewers.heads_
+    belief = judge(head).value.copy()
+    belief[head.codes] = (head.values > 0).astype(float)
+    inputs = by_reviewers.inputs("seller")
+    company = inputs.values[:, inputs.names.index("company_reviewer")]
+    fair = not_attacks(tensor, by_reviewers.lockstep())
+    assert not fair.all()
+    seller, reviewer = (tensor.coordinates[:, tensor.mode_index(mode)] for mode in ("seller", "reviewer"))
+    for code in range(20):
+        met = np.unique(reviewer[fair & (seller == code)])
+        mean = (belief[met] - belief.mean()).sum() / (len(met) + SHARED_PRIOR)
+        assert company[code] == pytest.approx(mean, abs=1e-12)
+
+
+def test_such_scores_come_back_from_a_folder(by_reviewers: rl.RingDetector, tmp_path: Path) -> None:
+    by_reviewers.save(tmp_path / "m")
+    pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), by_reviewers.scores("seller"))
+
+
+def test_other_presets_are_left_as_they_are(tensor: rl.SparseTensor, market: Marketplace) -> None:
+    known = labels_of(market, "reviewer")
+    model = rl.RingDetector(preset="corrected", rank=2, epochs=1).fit(tensor, known)
+    np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
