@@ -101,7 +101,7 @@ class HeadSettings:
     worth: float = 100.0
     group_worth: float = 10.0
     own_worth: float = math.inf
-    evidence_slope: float = 1.0
+    evidence_slope: float = 1.5
     evidence_spread: float = 0.75
     doubting_labels: float = 30.0
     trust: float = 4.0
