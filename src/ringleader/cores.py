@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["Core", "CoreSettings", "Cores", "Members", "find_cores", "write_blocks"]
 
 SIDES = ("boost", "attack", "both")
+UNTIMED = (
+    "the reviews have no times, so people of one taste look like people in lockstep: log10_p speaks of chance alone, "
+    "and groups may be communities"
+)
 SAME = 0.7
 """Part of its people in a stronger core from which a core is a part of that one."""
 
@@ -128,6 +132,11 @@ class Cores(Sequence[Core]):
     def of(self, mode: str, code: int) -> tuple[Core, ...]:
         """The cores an entity is in."""
         return tuple(core for core in self.found if mode in core.members and code in core.members[mode].codes)
+
+    @property
+    def doubt(self) -> str:
+        """What their significance does not say; empty where it says all it should."""
+        return UNTIMED if any(core.window is None for core in self.found) else ""
 
     def frame(self, tensor: SparseTensor) -> pd.DataFrame:
         """One row per core: core, side, how many of each mode, reviews, first, last, rating and its numbers."""

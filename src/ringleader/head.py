@@ -58,6 +58,8 @@ VOLUME_GROUP = "volume"
 MANY_LABELS = 500
 """Labels that overrule what was believed of the evidence before them, so that one belief will do."""
 LEAST_LABELS = 2
+ASSUMED_SPREAD = 1.0
+"""Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
 
 
 @dataclass(frozen=True)
@@ -449,7 +451,9 @@ def _why_not(label: Floats) -> str:
     if len(label) < LEAST_LABELS:
         return f"{len(label)} labels are too few to learn from"
     if bad in (0, len(label)):
-        return f"all {len(label)} labels are {'abusive' if bad else 'good'}, so nothing tells the two apart"
+        missing = "accounts at random as good" if bad else "abusive accounts too"
+        kind = "abusive" if bad else "good"
+        return f"all {len(label)} labels are {kind}, so nothing tells the two apart (label some {missing})"
     return ""
 
 
@@ -466,7 +470,7 @@ def _evidence_head(
     """What is believed before any label: evidence alone, with its prior's width."""
     weights, spread = prior.mean.copy(), np.sqrt(prior.variance)
     prevalence = settings.prevalence if settings.prevalence is not None else settings.assumed_prevalence
-    spread[0] = 0.0
+    spread[0] = 0.0 if settings.prevalence is not None else ASSUMED_SPREAD
     spread[layout.kind == LINEAR] = spread[layout.kind == 2] = 0.0
     psi = contributions(ranks.known, layout, weights, len(names)).sum(axis=1)
     weights[0] = matching_shift(psi, prevalence)

@@ -188,6 +188,7 @@ def test_a_ring_is_found_with_columns_missing(drop: tuple[str, ...]) -> None:
     assert names(cores[0], tensor, "reviewer") == {f"ring{i}" for i in range(9)}
     assert set(cores[0].members) == {"reviewer", "product", "seller"} - set(drop)
     assert (cores[0].window is None) == ("timestamp" in drop)
+    assert ("may be communities" in cores.doubt) == ("timestamp" in drop)
     assert (cores[0].ratings is None) == ("rating" in drop)
     assert cores[0].side == ("both" if "rating" in drop else "boost")
     row = cores.frame(tensor).iloc[0]

@@ -222,7 +222,9 @@ def test_without_evidence_the_fallback_says_that_too() -> None:
     head = fit_head(x, NAMES, [1, 2], [1.0, 1.0])
     assert "no evidence" in head.note
     assert "assumed" in head.note
-    np.testing.assert_allclose(head.predict().probability, 0.1, atol=1e-6)
+    scores = head.predict()
+    np.testing.assert_allclose(scores.probability, 0.1, atol=1e-6)
+    assert (scores.lower < 0.03).all() and (scores.upper > 0.3).all(), "what is assumed is not known"
 
 
 def test_two_labels_keep_the_order_of_the_evidence_roughly() -> None:

@@ -10,7 +10,7 @@ import typer
 from ringleader.cli.opening import load
 from ringleader.cli.options import Json, ModelFolder, Raw, Top
 from ringleader.cli.rows import note_changed, plain_rows, put_frame, show_first
-from ringleader.cli.terminal import VOICE, print_json
+from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
 from ringleader.names import counted
 
@@ -47,8 +47,10 @@ def command(
         rows = plain_rows(frame)
         for row, core in zip(rows, cores, strict=True):
             row["members"] = plain_rows(members[members["core"] == core.number].drop(columns="core"))
-        print_json({"model": model, "cores": rows})
+        print_json({"model": model, "cores": rows, "warnings": [cores.doubt] if cores.doubt else []})
         return
+    if cores.doubt:
+        note(f"note: {cores.doubt}")
     if output:
         if not VOICE.quiet:
             print(f"{counted(len(cores), 'core')} written to {output}")

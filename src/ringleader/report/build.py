@@ -126,6 +126,7 @@ def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tup
     if len(cores):
         which = f"The surest of {len(cores):,} groups" if len(cores) > 1 else "The only group"
         found.append(f"{which} has {_people(cores[0])}. {_odds(cores[0])}")
+        found += [f"{cores.doubt.capitalize()}."] if cores.doubt else []
     else:
         found.append("No groups: nobody acts together more than chance and taste explain.")
     return tuple(found)
@@ -179,8 +180,9 @@ def _people(core: Core) -> str:
 
 
 def _odds(core: Core) -> str:
+    without = "lockstep" if core.window is not None else "lockstep and without shared tastes"
     return (
-        f"A market without lockstep shows such a group anywhere with a chance of at most {power_of_ten(core.log10_p)}."
+        f"A market without {without} shows such a group anywhere with a chance of at most {power_of_ten(core.log10_p)}."
     )
 
 
