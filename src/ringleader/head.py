@@ -47,7 +47,7 @@ from ringleader.head_posterior import (
     learn_variances,
     left_out,
 )
-from ringleader.head_prevalence import estimate_prevalence, matching_shift, picked_by_volume
+from ringleader.head_prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
 from ringleader.kernels.reference import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
@@ -314,16 +314,16 @@ def fit_head(
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in found])
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)
     prevalence, said = settings.prevalence, ""
-    volume = [j for j, group in enumerate(groups or ()) if group == VOLUME_GROUP]
-    picked = picked_by_volume((ranks.known[known[label == 0]][:, volume] + 0.5) / LEVELS)
-    if prevalence is None and picked:
-        prevalence = settings.assumed_prevalence
-        said = (
-            "; the known good accounts have unusually many or few reviews, so how common abuse is cannot be told: "
-            f"prevalence {prevalence:g} is assumed, pass the real one"
-        )
-    elif prevalence is None:
+    if prevalence is None:
         prevalence = estimate_prevalence(psi, len(label), float(label.mean()), settings.assumed_prevalence)
+        volume = [j for j, group in enumerate(groups or ()) if group == VOLUME_GROUP]
+        places = (ranks.known[known[label == 0]][:, volume] + 0.5) / LEVELS
+        if prevalence > HIGH_PREVALENCE and picked_by_volume(places):
+            prevalence = settings.assumed_prevalence
+            said = (
+                "; the known good accounts have unusually many or few reviews, so how common abuse is cannot be told: "
+                f"prevalence {prevalence:g} is assumed, pass the real one"
+            )
     shift = matching_shift(psi, prevalence)
     weights[0] += shift
     doubt = settings.interval_doubt / max(len(layout.inputs), 1)
@@ -333,7 +333,7 @@ def fit_head(
         kind="additive",
         note=f"additive model of {len(label)} labels, {int(label.sum())} of them abusive{said}",
         prevalence=prevalence,
-        estimated=settings.prevalence is None and not picked,
+        estimated=settings.prevalence is None and not said,
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in found),
         weights=weights,

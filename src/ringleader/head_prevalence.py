@@ -18,6 +18,9 @@ PREVALENCE_WORTH = 50.0
 """Labels' worth of the assumed prevalence when it is estimated."""
 PREVALENCE_RANGE = (0.002, 0.6)
 """No estimate lies outside."""
+HIGH_PREVALENCE = 0.2
+"""Above it an estimate is doubted where the known good accounts are unlike the market. They often are, being picked
+among the busy, and the estimate is mostly right all the same; where it is wrong it is far too high."""
 UNLIKE, UNLIKE_ERRORS = 0.15, 4.0
 """Known good accounts are unlike the market where their mean rank is further from the middle than this, and so many
 standard errors. The abusive in the market move it by less than 0.1 even where they are four in ten."""
