@@ -44,9 +44,8 @@ KINDS = {
 BELIEFS = {
     "trusting": HeadSettings(doubting_labels=0.0),
     "trusting, slope 0.75": HeadSettings(evidence_slope=0.75, doubting_labels=0.0),
-    "both, 1 to 1": HeadSettings(trust=1.0),
-    "both, 4 to 1": HeadSettings(),
-    "both, 10 to 1": HeadSettings(trust=10.0),
+    "both": HeadSettings(),
+    "both, slope 0.75": HeadSettings(evidence_slope=0.75),
 }
 Truth = Mapping[str, np.ndarray]
 Known = tuple[rl.SparseTensor, Truth]

@@ -79,7 +79,6 @@ class HeadSettings:
     evidence_spread    : and its prior standard deviation
     doubting_labels    : the head is averaged with one that trusts no evidence (slope 0) and has its full variances from
                          so many labels on, each as far as it foretells the labels; 0 for the trusting one alone
-    trust              : how much likelier the trusting one is before the labels
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
                          company with the suspected, all of them together
     association_spread : and the prior standard deviation of each
@@ -106,7 +105,6 @@ class HeadSettings:
     evidence_slope: float = 1.5
     evidence_spread: float = 0.75
     doubting_labels: float = 30.0
-    trust: float = 4.0
     association_slope: float = 1.0
     association_spread: float = 0.5
     association_labels: float = 50.0
@@ -125,7 +123,6 @@ class HeadSettings:
             "linear_variance",
             "spline_variance",
             "evidence_spread",
-            "trust",
             "intercept_variance",
             "group_worth",
             "own_worth",
@@ -309,7 +306,7 @@ def fit_head(
         )
         proven = learn(careful)[1]
     blind = [left_out(posterior, label) for posterior, _, _ in found]
-    share = softmax([blind_likelihood(loo, label) for loo in blind] + np.log([settings.trust, 1.0][: len(found)]))
+    share = softmax([blind_likelihood(loo, label) for loo in blind])
     weights = share @ np.stack([posterior.weights for posterior, _, _ in found])
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in found])
     psi = weights[0] + contributions(ranks.known, layout, weights, len(inputs)).sum(axis=1)

@@ -381,7 +381,6 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
 
     trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
     blind = np.exp([blind_likelihood(one.loo_log_odds, bad) for one in (trusting, doubting)])
-    blind[0] *= HeadSettings().trust
     share = blind / blind.sum()
     both = head(doubting_labels=30.0)
     expected = share[0] * trusting.weights + share[1] * doubting.weights
