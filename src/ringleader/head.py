@@ -55,8 +55,6 @@ ASSOCIATION_GROUPS = ("association", "company")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
 VOLUME_GROUP = "volume"
 """Inputs of this group say how much an account does."""
-MANY_LABELS = 500
-"""Labels that overrule what was believed of the evidence before them, so that one belief will do."""
 LEAST_LABELS = 2
 ASSUMED_SPREAD = 1.0
 """Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
@@ -77,8 +75,9 @@ class HeadSettings:
     own_worth          : the same for one input's own variance around its group's; inf shares one variance
     evidence_slope     : prior mean of the log-odds for each standard deviation of evidence
     evidence_spread    : and its prior standard deviation
-    doubting_labels    : the head is averaged with one that trusts no evidence (slope 0) and has its full variances from
-                         so many labels on, each as far as it foretells the labels; 0 for the trusting one alone
+    doubting_labels    : with fewer labels than ``full_labels`` the head is averaged with one that trusts no evidence
+                         (slope 0) and has its full variances from so many labels on, each as far as it foretells the
+                         labels; 0 for the trusting one alone
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
                          company with the suspected, all of them together
     association_spread : and the prior standard deviation of each
@@ -157,7 +156,7 @@ class Head:
     prevalence   : share of abusive entities the probabilities are meant for
     estimated    : whether it was estimated from the population
     weights      : (P,) coefficients, the first one the intercept, at the market's prevalence
-    root         : (P, P) with covariance root root'
+    root         : (P, Q) with covariance root root'
     codes, values: the labelled entities and their labels, +1 and -1
     loo_log_odds : (M,) log-odds of the labelled, each as if its own label were unknown
     variances    : (2,) mean learned prior variance of the linear terms and of the bends
@@ -325,6 +324,7 @@ def fit_head(
     weights[0] += shift
     doubt = settings.interval_doubt / max(len(layout.inputs), 1)
     wide = proven.variance + np.where(layout.source >= 0, doubt, 0.0)
+    root = covariance_root(rows, fisher_weight(fitted), proven._replace(variance=wide))
     return Head(
         names=inputs,
         kind="additive",
@@ -334,7 +334,7 @@ def fit_head(
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in found),
         weights=weights,
-        root=covariance_root(rows, fisher_weight(fitted), proven._replace(variance=wide)),
+        root=np.column_stack([root, *_between([posterior.weights for posterior, _, _ in found], share)]),
         codes=known,
         values=values,
         loo_log_odds=share @ np.stack(blind) + shift,
@@ -346,9 +346,21 @@ def fit_head(
 
 def _beliefs(settings: HeadSettings, labels: int, evidence: int | None) -> list[HeadSettings]:
     """What may be believed of the evidence before the labels: that it counts for abuse, or nothing."""
-    if evidence is None or not settings.doubting_labels or labels >= MANY_LABELS:
+    if evidence is None or not settings.doubting_labels or labels >= settings.full_labels:
         return [settings]
     return [settings, replace(settings, evidence_slope=0.0, full_labels=settings.doubting_labels)]
+
+
+def _between(weights: list[Floats], share: Floats) -> list[Floats]:
+    """What the disagreement of two beliefs adds to the root of the covariance, as columns; none of one.
+
+    The columns of the design have mean 0 in the market and the intercept is set by the prevalence, so it has no part.
+    """
+    if len(weights) == 1:
+        return []
+    apart = weights[0] - weights[1]
+    apart[0] = 0.0
+    return [np.sqrt(share[0] * share[1]) * apart]
 
 
 def blind_likelihood(log_odds: Floats, label: Floats) -> float:
