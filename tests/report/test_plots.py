@@ -37,6 +37,7 @@ CHARTS: dict[str, Draw] = {
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_axes_that_are_given_are_drawn_on_and_returned(model: rl.RingDetector, name: str) -> None:
+    plt.close("all")  # what other tests of the same process left open
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     drawn = CHARTS[name](model, ax=axes[1])
     figure.canvas.draw()
