@@ -18,6 +18,7 @@ import numpy as np
 
 import ringleader as rl
 from machine import describe
+from other_mode import truth_of
 from ringleader.company import first_round, with_company
 from ringleader.datasets import marketplace
 from ringleader.evaluation.detection import DIFFICULTIES
@@ -27,7 +28,7 @@ from ringleader.evidence import EVIDENCE_SHARE
 from ringleader.head import HeadSettings, fit_head
 from ringleader.head_inputs import with_association
 from ringleader.labels import DEFAULT_TARGET, Target
-from taste_market import Ring, taste_market
+from taste_market import Ring, TasteMarket, taste_market
 
 MODES = ("seller", "reviewer")
 SHARES = (0.0, 1 / 9, 1 / 5, 1 / 3)
@@ -51,7 +52,7 @@ Truth = Mapping[str, np.ndarray]
 Known = tuple[rl.SparseTensor, Truth]
 
 
-def markets(seeds: Sequence[int]) -> Iterator[tuple[str, Callable[[int], Known]]]:
+def markets() -> Iterator[tuple[str, Callable[[int], Known]]]:
     for difficulty in DIFFICULTIES:
         yield f"project's, {difficulty}", partial(_own, difficulty)
     for name, make in KINDS.items():
@@ -60,25 +61,22 @@ def markets(seeds: Sequence[int]) -> Iterator[tuple[str, Callable[[int], Known]]
 
 def _own(difficulty: str, seed: int) -> Known:
     market = marketplace(60_000, difficulty=difficulty, seed=seed)
-    rows = market.truth[(market.truth["target"] == DEFAULT_TARGET) & (market.truth["label"] == 1)]
-    return _known(rl.read_reviews(market.reviews), {m: set(rows["entity"][rows["mode"] == m]) for m in MODES})
+    tensor = rl.read_reviews(market.reviews)
+    return tensor, {mode: truth_of(market, tensor, mode) for mode in MODES}
 
 
-def _other(make: Callable[[int], object], seed: int) -> Known:
+def _other(make: Callable[[int], TasteMarket], seed: int) -> Known:
     market = make(seed)
-    return _known(rl.read_reviews(market.reviews), market.bad)
-
-
-def _known(tensor: rl.SparseTensor, bad: Mapping[str, set[str]]) -> Known:
+    tensor = rl.read_reviews(market.reviews)
     truth = {}
     for mode in MODES:
         names = tensor.vocabulary(mode).decode(np.arange(len(tensor.vocabulary(mode))))
-        truth[mode] = np.array([str(name) in bad[mode] for name in names], np.float64)
+        truth[mode] = np.array([str(name) in market.bad[mode] for name in names], np.float64)
     return tensor, truth
 
 
 def shares(seeds: Sequence[int], folder: str | None) -> None:
-    for name, make in markets(seeds):
+    for name, make in markets():
         found = defaultdict(list)
         for seed in seeds:
             _measure(*make(seed), seed, found)
@@ -106,7 +104,7 @@ def _measure(tensor: rl.SparseTensor, truth: Truth, seed: int, found: dict) -> N
 
 
 def few(seeds: Sequence[int], counts: Sequence[int] = (10, 30), draws: int = 2) -> None:
-    for name, make in markets(seeds):
+    for name, make in markets():
         found = defaultdict(list)
         for seed in seeds:
             tensor, truth = make(seed)

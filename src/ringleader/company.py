@@ -16,11 +16,12 @@ import numpy.typing as npt
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from ringleader.head import HeadSettings, at_strength, contributions, prior_of
+from ringleader.head import contributions
 from ringleader.head_basis import Floats, Ranks, lay_out, rank_all, side_by_side
 from ringleader.head_inputs import Inputs, associations, joined, partners, wording
 from ringleader.head_posterior import fit_logistic
 from ringleader.head_prevalence import estimate_prevalence, matching_shift
+from ringleader.head_settings import HeadSettings, at_strength, prior_of
 from ringleader.kernels.reference import logistic
 from ringleader.labels import Target
 from ringleader.lockstep import Lockstep

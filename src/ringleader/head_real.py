@@ -17,18 +17,10 @@ from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
 from ringleader.errors import SettingsError
-from ringleader.head import (
-    HeadSettings,
-    checked_labels,
-    contributions,
-    gathered,
-    learning_of,
-    mean_variances,
-    moments,
-    prior_of,
-)
+from ringleader.head import checked_labels, contributions, gathered, mean_variances, moments
 from ringleader.head_basis import Floats, Layout, Numbers, Ranks, lay_out, pack, rank_all, unpack
 from ringleader.head_posterior import Posterior, Prior, covariance_root, fit_linear, learn_variances
+from ringleader.head_settings import HeadSettings, learning_of, prior_of
 
 NOISE, NOISE_WORTH = 0.5, 2.0
 """Share of a target's variance that is noise before the data, and its worth in labels."""

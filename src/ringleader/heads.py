@@ -10,9 +10,10 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from ringleader.evidence import LEAST_ROOM
-from ringleader.head import EVIDENCE_NAME, Head, HeadSettings, blind_likelihood, fit_head
+from ringleader.head import EVIDENCE_NAME, Head, blind_likelihood, fit_head
 from ringleader.head_inputs import Inputs
 from ringleader.head_real import RealHead, fit_real_head
+from ringleader.head_settings import HeadSettings
 from ringleader.kernels.reference import fisher_weight, logistic
 from ringleader.labels import Target
 
@@ -98,13 +99,13 @@ def contributions(
     away from the labelled, 0 for others. With the intercept all sum to what ``judge`` says.
     """
     names, amounts = _by_parts(head, codes, parts)
-    if not np.isin(codes, head.codes).any():
+    known = np.isin(codes, head.codes)
+    if not known.any():
         return names, amounts
     without = head.loo_values if isinstance(head, RealHead) else head.loo_log_odds
     taken = np.zeros(len(codes))
-    for i, at in enumerate(np.flatnonzero(head.codes == code) for code in codes):
-        if len(at):
-            taken[i] = without[at[0]] - head.intercept - amounts[i].sum()
+    at = np.searchsorted(head.codes, codes[known])  # the labelled are in the order of their codes
+    taken[known] = without[at] - head.intercept - amounts[known].sum(axis=1)
     return (*names, OWN_LABEL), np.column_stack([amounts, taken])
 
 

@@ -180,6 +180,7 @@ def test_a_part_of_the_suspicion_that_is_ordinary_adds_nothing(model: rl.RingDet
     told, amounts = contributions(head, np.array([code]), (names, [flat, loud, loud]))
     added = dict(zip(told, amounts[0], strict=True))
     assert added["x"] == 0 and added["y"] == added["z"] > 0
+    assert added["y"] + added["z"] == pytest.approx(head.contributions([code])[0, -1], abs=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["seller", "reviewer"])

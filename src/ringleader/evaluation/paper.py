@@ -28,6 +28,7 @@ from ringleader.evaluation.paper_methods import (
     Method,
     choose,
     fitted,
+    make,
     read_market,
 )
 from ringleader.evaluation.protocol import Split, block_budget, figures, lowest_negatives
@@ -174,11 +175,12 @@ def _lowest(market: Market, choices: Choices, n: int, starts: int) -> Rows:
 
 def several_modes(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
     """Labels of one mode, as in the tables, against labels of both at once."""
-    both = detector_labels(market.tensor, {mode: split.known for mode, split in market.splits.items()})
+    both = {mode: split.known for mode, split in market.splits.items()}
     for method in _closer_looked_at(methods):
         for mode, split in market.splits.items():
-            made = _detectors(method, choices[method.name, mode].settings, market, plan.starts, both)
-            for shown, scores in (("own", market.scores[method.name, mode]), ("both", _scores(made, mode))):
+            settings = choices[method.name, mode].settings
+            made = make(method, settings, market.seed, plan.starts).fit(market.tensor, both)
+            for shown, scores in (("own", market.scores[method.name, mode]), ("both", made.scores(mode))):
                 row = {"method": method.name, "mode": mode, "labels": shown, "seed": market.seed}
                 yield "modes", {**row, **_worth(split, scores)}
 
@@ -293,7 +295,7 @@ def _detectors(method: Method, settings: Any, market: Market, starts: int, label
     return [RingDetector(**asked, random_state=seed).fit(market.tensor, labels) for seed in seeds]
 
 
-def _scores(made: Sequence[RingDetector], mode: str, target: str | None = None) -> Floats:
+def _scores(made: Sequence[RingDetector], mode: str, target: str) -> Floats:
     """The mean over the starts."""
     found = [one.scores_by_code(mode, target)["score"].to_numpy(np.float64) for one in made]
     return np.asarray(np.mean(found, axis=0))
