@@ -7,7 +7,7 @@ the whole column, then gives each row a reason to be refused, or none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,6 @@ class Checked:
     unparsed: int
     dirty: bool = False
     time: TimeSpan | None = None
-    notes: list[str] = field(default_factory=list)
 
     def select(self, values: list[int], exact: list[int] | None = None) -> str:
         """SQL over all parts: columns ``value_k`` and ``exact_k`` of the axes asked for.
@@ -177,7 +176,6 @@ def check(relation: Relation) -> Checked:
         if axis.kind == "time":
             found = time_column(relation, k, axis)
             checked.time = checked.time or found.span
-            checked.notes += found.notes
             checked.dirty |= found.dirty
             column = found.column
         elif axis.kind == "rating" or (axis is rating and all_numeric(checked, k)):
@@ -185,10 +183,11 @@ def check(relation: Relation) -> Checked:
         else:
             column = text_column(checked, k, axis)
             if axis.kind == "category" and rating is None and all_numeric(checked, k):
-                checked.notes.append(
+                said = (
                     f"{axis.mode} is a category, so its numbers have no order; "
                     f"if they are ratings, write {axis.mode}={axis.column}:rating"
                 )
+                column = replace(column, notes=(said,))
         checked.columns.append(column)
     return checked
 
@@ -235,10 +234,8 @@ def number_column(checked: Checked, k: int, axis: Axis) -> Column:
         return column
     weights = np.array([count for _, count, good in counted if good], dtype=np.float64)
     edges = quantile_edges(distinct, weights)
-    checked.notes.append(
-        f"{axis.mode} has {len(distinct):,} distinct values; they are put into {len(edges)} bins of about equal size"
-    )
-    return binned(column, edges)
+    said = f"{axis.mode} has {len(distinct):,} distinct values; they are put into {len(edges)} bins of about equal size"
+    return replace(binned(column, edges), notes=(said,))
 
 
 def quantile_edges(values: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:

@@ -19,7 +19,8 @@ class Column:
     """How one axis is read: SQL for its value and for the reason to refuse it, per part.
 
     The value is VARCHAR for text, DOUBLE for numbers, BIGINT (start of the bin in Unix seconds)
-    for times. ``exact`` is the value before binning, by which exact duplicates are told.
+    for times. ``exact`` is the value before binning, by which exact duplicates are told. ``notes`` is what a person
+    should hear of the column as it is read.
     """
 
     axis: Axis
@@ -28,6 +29,7 @@ class Column:
     exact: tuple[str, ...]
     reasons: tuple[str, ...]
     edges: tuple[float, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def as_text(part: Part, k: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,13 +47,11 @@ class TimeSpan:
     last: str
 
 
-@dataclass
-class Timed:
-    """A column of times, what it turned out to hold, what is to be said of it, and whether rows must be refused."""
+class Timed(NamedTuple):
+    """A column of times, what it turned out to hold, and whether rows must be refused."""
 
     column: Column
     span: TimeSpan | None = None
-    notes: list[str] = field(default_factory=list)
     dirty: bool = False
 
 
@@ -108,19 +107,20 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
         "avg(m) FILTER (reason IS NULL), count(*) FILTER (reason IS NOT NULL), "
         f"count(*) FILTER (m >= 0 AND m < 86400000000) FROM ({union})"
     )[0]
-    made = Timed(Column(axis, "time", tuple(values), tuple(exact), tuple(reasons)), dirty=bad_rows > 0)
-    if first is not None:
-        made.span = TimeSpan(unit, _iso(first), _iso(last))
+    notes: list[str] = []
+    span = TimeSpan(unit, _iso(first), _iso(last)) if first is not None else None
+    if span is not None:
         if unit == ISO:
-            made.notes.append("times without a zone are read as UTC")
+            notes.append("times without a zone are read as UTC")
         if zeros:
             dated = f"{counted(zeros, 'row')} {'is' if zeros == 1 else 'are'} dated 1970-01-01"
-            made.notes.append(f"{dated}; a time of zero is usually a missing one")
+            notes.append(f"{dated}; a time of zero is usually a missing one")
         if like_date is not None:
-            made.notes.append(_LIKE_DATES.format(like_date, f"{like_date[:4]}-{like_date[4:6]}-{like_date[6:]}"))
+            notes.append(_LIKE_DATES.format(like_date, f"{like_date[:4]}-{like_date[4:6]}-{like_date[6:]}"))
         elif mean < BEFORE_1995 and not zeros:
-            made.notes.append(_EARLY.format(unit))
-    return made
+            notes.append(_EARLY.format(unit))
+    column = Column(axis, "time", tuple(values), tuple(exact), tuple(reasons), notes=tuple(notes))
+    return Timed(column, span, bad_rows > 0)
 
 
 def _plain_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
@@ -145,11 +145,9 @@ def _plain_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     seconds = [t if per_second == 1 else f"{t} // {per_second}" for t in whole]
     values = tuple(f"(({s} + {width - shift}) // {width} * {width} + {shift - width})" for s in seconds)
     micros = [int(t) * 1_000_000 // per_second for t in (first, last)]
-    return Timed(
-        Column(axis, "time", values, whole, ("NULL",) * len(parts)),
-        TimeSpan(unit, _iso(micros[0]), _iso(micros[1])),
-        [_EARLY.format(unit)] if micros[1] < BEFORE_1995 else [],
-    )
+    notes = (_EARLY.format(unit),) if micros[1] < BEFORE_1995 else ()
+    column = Column(axis, "time", values, whole, ("NULL",) * len(parts), notes=notes)
+    return Timed(column, TimeSpan(unit, _iso(micros[0]), _iso(micros[1])))
 
 
 def _date(x: str) -> str:

@@ -113,7 +113,7 @@ def encode(
         examples=tuple(relation.examples),
         modes={v.mode: len(v) for v in final},
         time=checked.time,
-        warnings=tuple(dict.fromkeys(checked.notes)),
+        warnings=tuple(dict.fromkeys(note for column in checked.columns for note in column.notes)),
     )
     return SparseTensor(cells.coordinates, cells.counts, final, report)
 
@@ -130,12 +130,12 @@ def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[
         )
     for k, vocabulary in enumerate(vocabularies):
         column = checked.columns[k]
-        checked.notes = [n for n in checked.notes if not n.startswith(f"{column.axis.mode} is a category")]  # settled
+        if vocabulary.kind != "time":
+            column = checked.columns[k] = replace(column, notes=())  # how it is read was settled before
         if vocabulary.kind == "number" and column.kind == "category" and all_numeric(checked, k):
             column = number_column(checked, k, column.axis)  # numbers before, so numbers now
         if vocabulary.kind == "number" and column.kind == "number":
-            exact = replace(column, values=column.exact, edges=None)
-            checked.notes = [n for n in checked.notes if not n.startswith(f"{column.axis.mode} has ")]  # old bins hold
+            exact = replace(column, values=column.exact, edges=None, notes=())  # old bins hold
             checked.columns[k] = binned(exact, vocabulary.edges) if vocabulary.edges else exact
         elif vocabulary.kind == "category" and column.kind == "number":
             checked.columns[k] = text_column(checked, k, column.axis)  # words before, so words now
