@@ -19,15 +19,15 @@ import numpy as np
 
 import ringleader as rl
 from machine import describe, write_section
-from ringleader.company import FirstRound, first_round, with_company
-from ringleader.covariates import behaviour
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split, market_split
-from ringleader.evidence import ReviewEvidence, normal_scores, suspicion_parts
-from ringleader.head import HeadSettings, fit_head
-from ringleader.head_inputs import Inputs, shared_inputs, with_association
-from ringleader.labels import DEFAULT_TARGET, Target
+from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.judge.inputs import Inputs, shared_inputs, with_association
+from ringleader.judge.neighbours import FirstRound, first_round, with_company
+from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.signals.behaviour import behaviour
+from ringleader.signals.evidence import ReviewEvidence, normal_scores, suspicion_parts
 
 FITS: dict[str, dict[str, object]] = {
     "as it is": {},

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ringleader.baselines.face import Progress
+from ringleader.baselines.method import Progress
 from ringleader.baselines.registry import baseline
 from ringleader.tensor.sparse import SparseTensor
 

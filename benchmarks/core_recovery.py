@@ -21,7 +21,7 @@ import ringleader as rl
 from machine import describe
 from ringleader.cores import Core, Cores, find_cores
 from ringleader.datasets import Marketplace, marketplace
-from ringleader.lockstep import find_lockstep
+from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
 DIFFICULTIES = ("easy", "medium", "hard")

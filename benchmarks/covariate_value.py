@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from marketplace_bands import WEEK, matched_auc, targets
 from ringleader import read_reviews
-from ringleader.covariates import Covariates, behaviour, read_market
 from ringleader.datasets import Marketplace, marketplace
+from ringleader.signals.behaviour import Covariates, behaviour, read_market
 
 MODES = {"seller": ("reviewer", "product"), "reviewer": ("seller", "product")}
 

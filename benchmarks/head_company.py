@@ -20,15 +20,15 @@ import ringleader as rl
 from head_priors import few
 from machine import describe
 from ringleader.baselines.behaviour import Boosting, Forest
-from ringleader.company import first_round, with_company
 from ringleader.datasets import marketplace
 from ringleader.evaluation.detection import DIFFICULTIES, MODES, Truth, _at_prevalence, _figures, _truth
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split, market_split
 from ringleader.evaluation.real import f1_at, load_otc, load_xu, protocols
-from ringleader.head import Head, fit_head
-from ringleader.head_inputs import Inputs, with_association
-from ringleader.labels import DEFAULT_TARGET, Target
+from ringleader.judge.head import Head, fit_head
+from ringleader.judge.inputs import Inputs, with_association
+from ringleader.judge.neighbours import first_round, with_company
+from ringleader.known.labels import DEFAULT_TARGET, Target
 
 Found = Mapping[tuple[str, str], list[tuple[float, ...]]]
 

@@ -19,14 +19,14 @@ from dataclasses import replace
 import numpy as np
 
 import ringleader as rl
-from ringleader.company import first_round, with_company
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import market_split
 from ringleader.evaluation.real import folds, load_xu, shares
-from ringleader.head import HeadSettings, fit_head
-from ringleader.head_inputs import with_association
-from ringleader.labels import DEFAULT_TARGET, Target
+from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.judge.inputs import with_association
+from ringleader.judge.neighbours import first_round, with_company
+from ringleader.known.labels import DEFAULT_TARGET, Target
 
 DEFAULT = HeadSettings()
 VARIANTS = {

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from marketplace_bands import WEEK, burst, lockstep, per_entity, seller_statistics, targets
 from ringleader.datasets import marketplace
-from ringleader.head import HeadSettings, fit_head
+from ringleader.judge.head import HeadSettings, fit_head
 
 LABELS = (10, 30, 100, 300)
 

@@ -49,7 +49,7 @@ def measure(variant: str, cells: int, rank: int, repeats: int) -> dict[str, floa
     from ringleader.evaluation.speed import benchmark_tensor
     from ringleader.learners import passes
     from ringleader.model.config import ModelConfig
-    from ringleader.model.contrast import draw_sweep, group_negatives, view_of
+    from ringleader.model.negatives import draw_sweep, group_negatives, view_of
     from ringleader.model.objective import log_likelihood
     from ringleader.model.problem import build_problem
     from ringleader.model.start import start_state

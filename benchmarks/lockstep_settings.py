@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
-from ringleader.lockstep import LockstepSettings, associate, associate_through, find_lockstep, start_rows
+from ringleader.signals.lockstep import LockstepSettings, associate, associate_through, find_lockstep, start_rows
 from ringleader.tensor.sparse import SparseTensor
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -18,13 +18,13 @@ import pandas as pd
 
 import ringleader as rl
 from machine import describe
-from ringleader.company import mean_of_met
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.metrics import auc, average_precision, matched_auc
-from ringleader.evidence import normal_scores, not_attacks
-from ringleader.heads import judge
-from ringleader.labels import DEFAULT_TARGET
+from ringleader.judge.neighbours import mean_of_met
+from ringleader.judge.targets import judge
+from ringleader.known.labels import DEFAULT_TARGET
+from ringleader.signals.evidence import normal_scores, not_attacks
 
 DIRECTIONS = (("reviewer", "seller"), ("reviewer", "product"), ("seller", "reviewer"), ("seller", "product"))
 FEW = {1: 4, 0: 10}

@@ -19,15 +19,15 @@ import numpy as np
 import ringleader as rl
 from machine import describe
 from other_mode import truth_of
-from ringleader.company import first_round, with_company
 from ringleader.datasets import marketplace
 from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.real import load_otc, load_xu
-from ringleader.evidence import EVIDENCE_SHARE
-from ringleader.head import HeadSettings, fit_head
-from ringleader.head_inputs import with_association
-from ringleader.labels import DEFAULT_TARGET, Target
+from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.judge.inputs import with_association
+from ringleader.judge.neighbours import first_round, with_company
+from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.signals.evidence import EVIDENCE_SHARE
 from taste_market import Ring, TasteMarket, taste_market
 
 MODES = ("seller", "reviewer")

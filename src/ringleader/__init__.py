@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from ringleader import datasets, plot
     from ringleader.detector import RingDetector, load
     from ringleader.errors import RingleaderError
-    from ringleader.labels import Labels, read_labels
+    from ringleader.known.labels import Labels, read_labels
     from ringleader.tensor.encode import read_reviews
     from ringleader.tensor.sparse import SparseTensor
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Labels": "ringleader.labels",
+    "Labels": "ringleader.known.labels",
     "RingDetector": "ringleader.detector",
     "RingleaderError": "ringleader.errors",
     "SparseTensor": "ringleader.tensor.sparse",
     "load": "ringleader.detector",
-    "read_labels": "ringleader.labels",
+    "read_labels": "ringleader.known.labels",
     "read_reviews": "ringleader.tensor.encode",
 }
 _MODULES = ("datasets", "plot")

@@ -14,24 +14,10 @@ import pyarrow as pa
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from ringleader import store
-from ringleader.company import reads_company
+from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
-from ringleader.covariates_given import Aligned, GivenCovariates, read_covariates
 from ringleader.errors import LabelError, ResumeError, SettingsError
-from ringleader.evidence import ReviewEvidence
-from ringleader.findings import Findings
-from ringleader.head_inputs import Inputs
-from ringleader.heads import AnyHead, heads_to_arrays, judge
-from ringleader.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
-from ringleader.learners import SweepInfo, fit_loop
-from ringleader.lockstep import Lockstep, find_lockstep, start_rows
-from ringleader.model.config import ModelConfig
-from ringleader.model.posterior import head_log_odds
-from ringleader.model.problem import Problem, build_problem
-from ringleader.model.start import start_state
-from ringleader.model.state import State, extend_state
-from ringleader.reasons import (
+from ringleader.explain.reasons import (
     Explanation,
     Weighed,
     nearest_known,
@@ -39,7 +25,22 @@ from ringleader.reasons import (
     strongest_reviews,
     weigh_contributions,
 )
-from ringleader.saved import (
+from ringleader.judge.inputs import Inputs
+from ringleader.judge.neighbours import reads_company
+from ringleader.judge.targets import AnyHead, heads_to_arrays, judge
+from ringleader.known.covariates import Aligned, GivenCovariates, read_covariates
+from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
+from ringleader.learners import SweepInfo, fit_loop
+from ringleader.model.config import ModelConfig
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.problem import Problem, build_problem
+from ringleader.model.start import start_state
+from ringleader.model.state import State, extend_state
+from ringleader.signals.evidence import ReviewEvidence
+from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
+from ringleader.snapshot import folder as store
+from ringleader.snapshot.findings import Findings
+from ringleader.snapshot.parts import (
     about_labels,
     covariates_fingerprint,
     data_parts,
@@ -49,12 +50,11 @@ from ringleader.saved import (
     stored_heads,
     what_changed,
 )
+from ringleader.snapshot.update import carry_heads, encode_new, touched_by_labels, touched_by_reviews
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.update import carry_heads, encode_new, touched_by_labels, touched_by_reviews
 
-Floats = npt.NDArray[np.float64]
 Callback = Callable[[SweepInfo], bool | None]
 SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from ringleader.cli.app import app
 from ringleader.cli.rows import FORMULA, STEERING, defused
-from ringleader.names import HIDDEN, harmless
+from ringleader.wording import HIDDEN, harmless
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ringleader.errors import SettingsError
-from ringleader.kernels import numba_blocks, numba_entries, reference
-from ringleader.kernels.blocks import (
+from ringleader.kernels.layout import (
     CHUNK,
     Blocks,
     Rule,
@@ -22,7 +21,10 @@ from ringleader.kernels.blocks import (
     plan_blocks,
     read_only,
 )
-from ringleader.kernels.ops import NumbaOps, get_ops
+from ringleader.kernels.numba import blocks as numba_blocks
+from ringleader.kernels.numba import entries as numba_entries
+from ringleader.kernels.protocol import NumbaOps, get_ops
+from ringleader.kernels.reference import blocks as reference
 
 MODES_AND_RANKS = [(2, 1), (2, 24), (3, 4), (3, 64), (4, 7), (5, 10), (5, 24), (6, 33)]
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -245,7 +247,7 @@ def test_pieces_cover_every_position_once() -> None:
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    from ringleader.kernels.ops import _share
+    from ringleader.kernels.protocol import _share
 
     def fail(piece: int) -> None:
         raise ValueError(f"piece {piece}")
@@ -262,7 +264,7 @@ def test_an_unknown_backend_is_named() -> None:
 def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     # numba looks at the file of a kernel alone; a stale cache would run yesterday's helpers.
     folder = Path(numba_blocks.__file__).parent
-    sources = b"".join((folder / name).read_bytes() for name in ("lanes.py", "numba_solve.py", "numba_sums.py"))
+    sources = b"".join((folder / name).read_bytes() for name in ("lanes.py", "solve.py", "sums.py"))
     checksum = hashlib.sha256(sources).hexdigest()[:12]
     for module in (numba_blocks, numba_entries):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.kernels import pairs, pairs_reference
-from ringleader.kernels.pairs import Exposure, Graph, Groups, Rule
-from ringleader.lockstep import LockstepSettings
-from ringleader.lockstep_groups import Meetings, Places, expose, meet
+from ringleader.kernels.numba import pairs
+from ringleader.kernels.reference import pairs as pairs_reference
+from ringleader.kernels.numba.pairs import Exposure, Graph, Groups, Rule
+from ringleader.signals.lockstep import LockstepSettings
+from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
 
 
 @st.composite

@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ringleader.kernels.blocks import NEWTON
-from ringleader.kernels.reference import move_block, solve_block
-from ringleader.labels import Target
+from ringleader.kernels.layout import NEWTON
+from ringleader.kernels.reference.blocks import move_block, solve_block
+from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.learners.passes import Move, _move_mode
 from ringleader.model.config import ModelConfig
-from ringleader.model.contrast import draw_sweep, group_negatives, view_of
+from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.objective import log_posterior
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
@@ -95,7 +95,7 @@ def test_a_nonnegative_step_gains_and_the_solver_finds_the_optimum(seed: int, ra
     assert best.min() >= 0
     assert (slope <= 1e-7).all()
     assert np.abs(slope * best).max() < 1e-6
-    from ringleader.kernels.blocks import Rule
+    from ringleader.kernels.layout import Rule
 
     moved = move_block(curvature, gradient, x, Rule(0, 0, step, 1.0, True, 1.0, 0.0, 0.0, 0.0, 1.0), 1.0)
     change = moved - x

@@ -8,7 +8,7 @@ import pytest
 import ringleader as rl
 from ringleader.cores import Cores, find_cores
 from ringleader.datasets import Marketplace, marketplace
-from ringleader.lockstep import find_lockstep
+from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
 REVIEWS = 100_000

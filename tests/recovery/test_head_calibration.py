@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from ringleader.head import HeadSettings, fit_head
-from ringleader.kernels.reference import logistic
+from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.kernels.reference.blocks import logistic
 
 N = 3000
 NAMES = [f"x{j}" for j in range(12)]

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from ringleader.labels import Target
+from ringleader.known.labels import Target
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.posterior import cell_evidence, head_log_odds
@@ -255,8 +255,8 @@ def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
 
 def test_leave_one_out_is_close_to_a_refit() -> None:
     """Take a cell out, solve its reviewer again: the log-odds should be what the formula of section 6.4 says."""
-    from ringleader.kernels import reference
-    from ringleader.model.contrast import group_negatives, view_of
+    from ringleader.kernels.reference import blocks as reference
+    from ringleader.model.negatives import group_negatives, view_of
 
     tensor, _ = planted_blocks(5)
     config = ModelConfig(rank=3, redraw=False, sweeps=30, curvature="fisher", free_targets=True)
@@ -282,6 +282,6 @@ def test_leave_one_out_is_close_to_a_refit() -> None:
 
 
 def _nothing(rank: int) -> tuple:  # type: ignore[type-arg]
-    from ringleader.kernels.blocks import no_statistics, no_terms
+    from ringleader.kernels.layout import no_statistics, no_terms
 
     return no_terms(rank), no_statistics(rank), np.zeros((0, rank))

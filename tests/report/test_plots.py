@@ -18,7 +18,7 @@ from ring_market import detector, ring_labels, ring_table
 
 import ringleader as rl
 from ringleader.errors import SettingsError
-from ringleader.plot_dates import MOST, time_ticks
+from ringleader.plot.dates import MOST, time_ticks
 
 Draw = Callable[..., Axes]
 

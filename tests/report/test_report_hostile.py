@@ -12,7 +12,7 @@ from ring_market import HOSTILE
 
 import ringleader as rl
 from ringleader import report
-from ringleader.names import HIDDEN, harmless
+from ringleader.wording import HIDDEN, harmless
 
 SHOWN = {
     "script": "<script>alert(1)</script>",

@@ -17,8 +17,8 @@ from ring_market import detector, ring_labels, ring_table
 
 import ringleader as rl
 from ringleader import report
-from ringleader.plot_colours import DARK, LIGHT
-from ringleader.plot_score_data import scores
+from ringleader.plot.colours import DARK, LIGHT
+from ringleader.plot.score_data import scores
 from ringleader.report.build import build
 from ringleader.report.context import Context, Table
 from ringleader.report.render import PAGE, render

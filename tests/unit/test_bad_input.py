@@ -14,7 +14,8 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError, StorageError
-from ringleader.tables import careful, files, read
+from ringleader.tables import files, read
+from ringleader.tables import row_reader as careful
 from ringleader.tables.check import CheckReport
 
 HEADER = "reviewer,product,rating,timestamp\n"

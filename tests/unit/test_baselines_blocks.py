@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.baselines.burst import Burst
+from ringleader.baselines.bursts import Burst
 from ringleader.baselines.crossspot import CrossSpot, alternate, best_prefix, random_seed
 from ringleader.baselines.degree import Degree
 from ringleader.baselines.density import suspiciousness

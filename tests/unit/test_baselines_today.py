@@ -12,11 +12,11 @@ from ringleader.baselines.behaviour import PLAIN_GROUPS, mode_features
 from ringleader.baselines.factor_scores import factor_scores, normal_form
 from ringleader.baselines.logistic import detector_labels
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels
-from ringleader.covariates import behaviour
 from ringleader.datasets import marketplace
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.metrics import auc
 from ringleader.evaluation.protocol import Split, market_split
+from ringleader.signals.behaviour import behaviour
 from ringleader.tensor.sparse import SparseTensor
 
 SMALL = {"boosting": {"max_iter": 40}, "forest": {"n_estimators": 60}}

@@ -18,7 +18,7 @@ from ringleader.cli.evaluate import show
 from ringleader.cli.explain import _contribution
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
-from ringleader.cli.opening import load
+from ringleader.cli.models import load
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
 from ringleader.evaluation.truth import evaluate, read_truth

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import ringleader as rl
-from ringleader.company import FOLDS, FirstRound, first_round, with_company
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.protocol import market_split
-from ringleader.head_inputs import Inputs
-from ringleader.labels import Target
+from ringleader.judge.inputs import Inputs
+from ringleader.judge.neighbours import FOLDS, FirstRound, first_round, with_company
+from ringleader.known.labels import Target
 
 MODES = ("reviewer", "seller")
 

@@ -17,11 +17,11 @@ import pytest
 import ringleader as rl
 from ringleader.cli import cores as cli
 from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
-from ringleader.cores_board import Board, boards
-from ringleader.cores_significance import agree, evidence, naming_cost, taste
+from ringleader.cores.board import Board, boards
+from ringleader.cores.significance import agree, evidence, naming_cost, taste
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError, StorageError
-from ringleader.lockstep import LockstepSettings, find_lockstep
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
 WEEK = 7 * 86_400

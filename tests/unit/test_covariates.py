@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.covariates import Covariates, behaviour, read_market
-from ringleader.covariates_time import say_length, windows_for
 from ringleader.errors import SettingsError
-from ringleader.lockstep import rating_sides
+from ringleader.signals.behaviour import Covariates, behaviour, read_market
+from ringleader.signals.behaviour.time import say_length, windows_for
+from ringleader.signals.lockstep import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -449,7 +449,7 @@ def test_minutes_and_weeks_tell_the_same_story_in_their_own_units() -> None:
 def test_a_calendar_too_long_for_a_table_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = random_tensor(6)
     table = behaviour(tensor, "reviewer").values
-    monkeypatch.setattr("ringleader.covariates_time.LONGEST_TABLE", 0)
+    monkeypatch.setattr("ringleader.signals.behaviour.time.LONGEST_TABLE", 0)
     np.testing.assert_array_equal(behaviour(tensor, "reviewer").values, table)
 
 

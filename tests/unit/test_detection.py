@@ -10,12 +10,12 @@ import pytest
 from scipy.special import logit
 
 import ringleader as rl
-from ringleader.covariates_given import read_covariates
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import evaluate
-from ringleader.heads import OWN_LABEL, contributions
+from ringleader.judge.targets import OWN_LABEL, contributions
+from ringleader.known.covariates import read_covariates
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 
 from ringleader.errors import LabelError, SettingsError
-from ringleader.head import Head, HeadSettings, blind_likelihood, fit_head
-from ringleader.head_basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.head_posterior import (
+from ringleader.judge.basis import bend_map, cubic_splines, lay_out, rank_all
+from ringleader.judge.head import Head, HeadSettings, blind_likelihood, fit_head
+from ringleader.judge.posterior import (
     ByLabels,
     ByWeights,
     Prior,
@@ -24,9 +24,9 @@ from ringleader.head_posterior import (
     left_out,
     log_posterior,
 )
-from ringleader.head_prevalence import estimate_prevalence, matching_shift
-from ringleader.head_real import RealHead, fit_real_head
-from ringleader.kernels.reference import logistic
+from ringleader.judge.prevalence import estimate_prevalence, matching_shift
+from ringleader.judge.real import RealHead, fit_real_head
+from ringleader.kernels.reference.blocks import logistic
 
 N, F, M = 400, 4, 60
 NAMES = [f"x{j}" for j in range(F)]

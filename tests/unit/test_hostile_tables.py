@@ -14,7 +14,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError, SettingsError, StorageError
-from ringleader.tables import careful
+from ringleader.tables import row_reader as careful
 from ringleader.tensor import sparse
 
 

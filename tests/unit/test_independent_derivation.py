@@ -9,19 +9,19 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.stats import invgamma, multivariate_normal, norm
 
-from ringleader.evidence import review_evidence
-from ringleader.head_basis import LINEAR
-from ringleader.head_posterior import ByLabels, ByWeights, Learning, Posterior, Prior, fit_linear, learn_variances
-from ringleader.kernels.blocks import no_statistics
-from ringleader.kernels.reference import prior_variance
-from ringleader.labels import Target
+from ringleader.judge.basis import LINEAR
+from ringleader.judge.posterior import ByLabels, ByWeights, Learning, Posterior, Prior, fit_linear, learn_variances
+from ringleader.kernels.layout import no_statistics
+from ringleader.kernels.reference.blocks import prior_variance
+from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
-from ringleader.model.contrast import draw_sweep, group_negatives, view_of
-from ringleader.model.hyper import head_step, label_terms, lambda_step, update_shrinkage
+from ringleader.model.negatives import draw_sweep, group_negatives, view_of
+from ringleader.model.priors import head_step, label_terms, lambda_step, update_shrinkage
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
+from ringleader.signals.evidence import review_evidence
 from ringleader.tensor.sparse import SparseTensor
 
 RANK = 3

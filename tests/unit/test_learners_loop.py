@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ringleader.errors import LabelError, ModelFileError, NumericalError, SettingsError
-from ringleader.labels import Target
+from ringleader.known.labels import Target
 from ringleader.learners import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import LEARNERS, PRESETS, ModelConfig
 from ringleader.model.posterior import cell_evidence, cell_log_odds, head_log_odds, row_posterior
@@ -224,7 +224,7 @@ def test_counts_weigh_as_asked() -> None:
 
 
 def _moments_at(problem: Problem, state: State) -> tuple:  # type: ignore[type-arg]
-    from ringleader.model.contrast import view_of
+    from ringleader.model.negatives import view_of
 
     return view_of(problem, state), problem.blocks(1), problem.rule(1)
 

@@ -11,7 +11,7 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError
-from ringleader.lockstep import (
+from ringleader.signals.lockstep import (
     Lockstep,
     LockstepSettings,
     associate,
@@ -20,7 +20,7 @@ from ringleader.lockstep import (
     rating_sides,
     start_rows,
 )
-from ringleader.lockstep_start import components
+from ringleader.signals.lockstep.start import components
 from ringleader.tensor.sparse import SparseTensor
 
 WEEK = 7 * 86_400

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringleader.kernels import reference
-from ringleader.labels import Target
+from ringleader.kernels.reference import blocks as reference
+from ringleader.known.labels import Target
 from ringleader.learners.passes import Move, complete_pass
 from ringleader.model.config import ModelConfig
-from ringleader.model.contrast import draw_sweep, group_negatives, view_of
-from ringleader.model.hyper import head_variance, label_terms, tau, update_shrinkage
+from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.objective import log_posterior
+from ringleader.model.priors import head_variance, label_terms, tau, update_shrinkage
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State

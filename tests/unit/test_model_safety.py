@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringleader.labels import Target
+from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.model.config import PRESETS, ModelConfig
 from ringleader.model.posterior import cell_evidence

@@ -11,10 +11,10 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation import metrics
-from ringleader.evidence import not_attacks
-from ringleader.heads import judge
-from ringleader.lockstep_association import SHARED_PRIOR
+from ringleader.judge.targets import judge
 from ringleader.report.ranking import ranking, subjects
+from ringleader.signals.evidence import not_attacks
+from ringleader.signals.lockstep.association import SHARED_PRIOR
 
 BOTH = ("reviewer", "seller")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringleader.names import counted, plural
+from ringleader.wording import counted, plural
 
 
 @pytest.mark.parametrize(

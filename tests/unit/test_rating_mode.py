@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import ringleader as rl
-from ringleader import plot_core_data
-from ringleader.baselines.burst import Burst
+from ringleader.baselines.bursts import Burst
 from ringleader.cores import find_cores
-from ringleader.covariates_market import read_market
-from ringleader.lockstep import LockstepSettings, find_lockstep
-from ringleader.lockstep_groups import sides
+from ringleader.plot import core_data as plot_core_data
+from ringleader.signals.behaviour.market import read_market
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep
+from ringleader.signals.lockstep.meetings import sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
-from ringleader import store
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import LabelError, ModelFileError, SettingsError
+from ringleader.snapshot import folder as store
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import ringleader as rl
-from ringleader import store
 from ringleader.errors import ModelFileError, StorageError
+from ringleader.snapshot import folder as store
 from ringleader.tensor.sparse import SparseTensor
 
 

@@ -5,7 +5,7 @@
 - ``simple``: the handful that everybody computes: how many reviews, in how many weeks, share in the largest burst,
   mean and spread of ratings, share of the highest, how many counterparts of each kind and how active these are.
 - ``plain``: what an analyst would compute for each account by itself: volume, bursts, rhythm, rating, deviation,
-  counterpart, concentration and age (groups of ``ringleader.covariates``). Not the group ``crowd``, which asks who else
+  counterpart, concentration and age (groups of ``signals.behaviour``). Not the group ``crowd``, which asks who else
   came at the same time, and not lockstep: these are about acting together, and the point of the comparison.
 - ``all``: these two as well. Lockstep gives mean and top-10 mean, of all reviews, boosts and attacks.
 - ``none``: nothing but ``extra``.
@@ -23,7 +23,8 @@ import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from ringleader.baselines.face import (
+from ringleader.arrays import Floats
+from ringleader.baselines.method import (
     Baseline,
     Callback,
     Labels,
@@ -32,12 +33,11 @@ from ringleader.baselines.face import (
     check_positive,
     check_whole,
 )
-from ringleader.covariates import behaviour, read_market
 from ringleader.errors import LabelError, SettingsError
-from ringleader.lockstep import find_lockstep
+from ringleader.signals.behaviour import behaviour, read_market
+from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
-Floats = npt.NDArray[np.float64]
 Extra = Mapping[str, tuple[Sequence[str], npt.ArrayLike]]
 """Mode -> (names of columns, (n_k, F) values in the order of the codes)."""
 

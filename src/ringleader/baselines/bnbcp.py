@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, digamma, gammaln
 
+from ringleader.arrays import Floats
 from ringleader.baselines.bnbcp_kernels import Stochastic, add_rows, batch_statistics
 from ringleader.baselines.bptf import START_SHAPE, log_factorials, stacked
-from ringleader.baselines.face import (
+from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
+from ringleader.baselines.method import (
     Baseline,
     Callback,
     Labels,
@@ -33,12 +35,9 @@ from ringleader.baselines.face import (
     check_whole,
     random_generator,
 )
-from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
 from ringleader.baselines.poisson_kernels import Cells, Gains, empty_gains, mode_statistics, refresh_gains
 from ringleader.errors import NumericalError, SettingsError
 from ringleader.tensor.sparse import SparseTensor
-
-Floats = npt.NDArray[np.float64]
 
 
 class Prior(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from ringleader.baselines.compiled import compiled, compiled_parallel
+from ringleader.baselines.jit import compiled, compiled_parallel
 from ringleader.baselines.poisson_kernels import Cells
 
 ROWS = 512  # rows per piece

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.baselines.face import (
+from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
+from ringleader.baselines.method import (
     Baseline,
     Callback,
     Labels,
@@ -25,7 +26,6 @@ from ringleader.baselines.face import (
     check_whole,
     random_generator,
 )
-from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
 from ringleader.baselines.poisson_kernels import Cells, Gains, empty_gains, mode_statistics, refresh_gains
 from ringleader.errors import NumericalError
 from ringleader.tensor.sparse import SparseTensor

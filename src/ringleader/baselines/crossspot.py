@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ringleader.baselines.crossspot_kernels import masses_within
 from ringleader.baselines.density import block_scores
-from ringleader.baselines.face import (
+from ringleader.baselines.method import (
     Baseline,
     Callback,
     Labels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.baselines.compiled import compiled
+from ringleader.baselines.jit import compiled
 
 
 @compiled

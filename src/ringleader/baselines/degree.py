@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.baselines.face import Baseline, Callback, Labels, Progress, check_choice
+from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_choice
 from ringleader.tensor.sparse import SparseTensor
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.baselines.face import check_choice
+from ringleader.baselines.method import check_choice
 
 SCORINGS = ("largest", "divergence")
 

@@ -14,18 +14,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.baselines.face import Baseline, Callback, Progress, check_choice, check_whole
-from ringleader.baselines.face import Labels as LabelArrays
+from ringleader.arrays import Floats
 from ringleader.baselines.factor_scores import SCORINGS, NormalForm, factor_scores, normal_form
+from ringleader.baselines.method import Baseline, Callback, Progress, check_choice, check_whole
+from ringleader.baselines.method import Labels as LabelArrays
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
-from ringleader.labels import DEFAULT_TARGET, Label, Labels
+from ringleader.known.labels import DEFAULT_TARGET, Label, Labels
 from ringleader.learners import SweepInfo
 from ringleader.tensor.sparse import SparseTensor
-
-Floats = npt.NDArray[np.float64]
 
 PRESETS = ("paper", "corrected", "default")
 LEARNERS = ("natural-gradient", "sgd", "online-em")

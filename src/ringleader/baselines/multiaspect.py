@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Floats
 from ringleader.baselines.crossspot import best_prefix
 from ringleader.baselines.density import Block, block_scores
-from ringleader.baselines.face import (
+from ringleader.baselines.method import (
     Baseline,
     Callback,
     Labels,
@@ -24,8 +25,6 @@ from ringleader.baselines.face import (
 from ringleader.baselines.mzoom import described, searched_tensor
 from ringleader.baselines.mzoom_kernels import Searched, cells_inside
 from ringleader.tensor.sparse import SparseTensor
-
-Floats = npt.NDArray[np.float64]
 
 NEIGHBOURS = 5
 """Bins on each side that a spike is compared with."""

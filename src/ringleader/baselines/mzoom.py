@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.baselines.density import Block, block_scores, density, density_kind
-from ringleader.baselines.face import Baseline, Callback, Labels, Progress, check_choice, check_whole
+from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_choice, check_whole
 from ringleader.baselines.mzoom_kernels import (
     Measure,
     Searched,

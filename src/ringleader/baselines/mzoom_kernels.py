@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.baselines.compiled import compiled
+from ringleader.baselines.jit import compiled
 
 ARITY = 2
 

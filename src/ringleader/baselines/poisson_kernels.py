@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from ringleader.baselines.compiled import compiled, compiled_parallel
+from ringleader.baselines.jit import compiled, compiled_parallel
 from ringleader.tensor.sparse import Grouping
 
 PIECE = 8192  # cells per piece

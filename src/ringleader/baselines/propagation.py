@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.baselines.face import Baseline, Callback, Labels, Progress, check_choice, check_positive, check_whole
+from ringleader.arrays import Floats
+from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_choice, check_positive, check_whole
 from ringleader.errors import LabelError, SettingsError
 from ringleader.tensor.sparse import SparseTensor
-
-Floats = npt.NDArray[np.float64]
 
 NORMALISATIONS = ("mean", "symmetric")
 WEIGHTS = ("reviews", "pairs")

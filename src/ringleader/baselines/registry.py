@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ringleader.errors import SettingsError
 
 if TYPE_CHECKING:
-    from ringleader.baselines.face import Baseline
+    from ringleader.baselines.method import Baseline
 
 
 class Entry(NamedTuple):

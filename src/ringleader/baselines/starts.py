@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ringleader.baselines.face import Baseline, Callback, Labels, Progress, check_whole
+from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_whole
 from ringleader.tensor.sparse import SparseTensor
 
 

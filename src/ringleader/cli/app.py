@@ -19,7 +19,7 @@ import ringleader
 from ringleader.cli.options import Quiet, Verbose
 from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError
-from ringleader.names import harmless
+from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -13,7 +13,7 @@ import typer
 
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
 from ringleader.cli import completion
-from ringleader.cli.opening import need_a_match, reading_notes, unknown_lines
+from ringleader.cli.models import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from ringleader.baselines.face import Callback
-    from ringleader.baselines.face import Progress as Step
-    from ringleader.labels import Labels
+    from ringleader.baselines.method import Callback
+    from ringleader.baselines.method import Progress as Step
+    from ringleader.known.labels import Labels
     from ringleader.tensor.sparse import SparseTensor
 
     Floats = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ def command(
         return
     if name is None or reviews is None or mode is None:
         raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
-    from ringleader.labels import read_labels
+    from ringleader.known.labels import read_labels
     from ringleader.tensor.encode import read_reviews
 
     check_output(output)
@@ -144,7 +144,7 @@ def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, qui
     """Known accounts as baselines take them, mode -> (n_k,): of one target, ``abuse`` or the only one by default."""
     import numpy as np
 
-    from ringleader.labels import DEFAULT_TARGET
+    from ringleader.known.labels import DEFAULT_TARGET
 
     arrays: dict[str, Floats] = {}
     aligned = known.align(tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ringleader.cli.opening import need_a_match, unknown_lines
+from ringleader.cli.models import need_a_match, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -19,10 +19,10 @@ from ringleader.cli.options import (
     parse_columns,
 )
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.names import counted, harmless
+from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
-    from ringleader.labels import Labels
+    from ringleader.known.labels import Labels
     from ringleader.tables.check import CheckReport
     from ringleader.tensor.sparse import SparseTensor
 
@@ -45,7 +45,7 @@ def command(
 
     Example: ringleader check reviews.parquet --labels labels.csv
     """
-    from ringleader.labels import read_labels
+    from ringleader.known.labels import read_labels
     from ringleader.tensor.encode import read_reviews
 
     known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]

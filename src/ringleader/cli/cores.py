@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.opening import load
+from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder, Raw, Top
 from ringleader.cli.rows import note_changed, plain_rows, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
-from ringleader.names import counted
+from ringleader.wording import counted
 
 if TYPE_CHECKING:
     from ringleader.cores import Cores

@@ -18,12 +18,12 @@ from ringleader.datasets.marketplace import marketplace
 from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.evaluation.gain import label_gain
-from ringleader.labels import DEFAULT_TARGET, Labels, read_labels
-from ringleader.names import harmless
+from ringleader.known.labels import DEFAULT_TARGET, Labels, read_labels
 from ringleader.report import write_report
 from ringleader.report.ranking import Subject, main_reasons, subjects
-from ringleader.store import is_free, is_model
+from ringleader.snapshot.folder import is_free, is_model
 from ringleader.tensor.encode import read_reviews
+from ringleader.wording import harmless
 
 TOP, CORES = 10, 5
 HOLDOUT = 0.2

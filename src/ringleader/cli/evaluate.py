@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ringleader.cli.opening import load, unknown_lines
+from ringleader.cli.models import load, unknown_lines
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
-from ringleader.names import counted
+from ringleader.wording import counted
 
 
 def command(

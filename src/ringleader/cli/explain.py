@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.opening import load
+from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder, TargetName
 from ringleader.cli.terminal import cell, print_json, print_table
-from ringleader.names import counted, harmless
+from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ringleader.reasons import Explanation
+    from ringleader.explain.reasons import Explanation
 
 WIDEST = 140
 """Characters of a cell: sentences end with their numbers."""
@@ -45,7 +45,7 @@ def command(
 
 
 def _show(found: Explanation) -> None:
-    from ringleader.reasons import SHOWN
+    from ringleader.explain.reasons import SHOWN
 
     about = found.summary
     print(f"{harmless(about['mode'])} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")

@@ -12,7 +12,7 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.opening import need_a_match, reading_notes, unknown_lines
+from ringleader.cli.models import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.options import (
     Axes,
     Columns,
@@ -29,7 +29,7 @@ from ringleader.cli.options import (
 )
 from ringleader.cli.terminal import VOICE, print_json, warn
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.names import counted, harmless
+from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -100,10 +100,10 @@ def command(
 
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
-    from ringleader import store
     from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
     from ringleader.detector import RingDetector
-    from ringleader.labels import read_labels
+    from ringleader.known.labels import read_labels
+    from ringleader.snapshot import folder as store
     from ringleader.tensor.encode import read_reviews
 
     _check_place(out, resume=resume, overwrite=overwrite)
@@ -174,7 +174,7 @@ def _prevalence(given: list[str]) -> float | dict[str, float] | None:
 
 def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
     """Refuses to write over anything that is not meant to go."""
-    from ringleader import store
+    from ringleader.snapshot import folder as store
 
     if resume and overwrite:
         raise SettingsError("--resume and --overwrite exclude each other")
@@ -193,7 +193,7 @@ def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
 
 def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]:
     from ringleader.evaluation.truth import evaluate
-    from ringleader.head import Head
+    from ringleader.judge.head import Head
 
     aligned = detector.aligned_
     last = detector.history_[-1] if detector.history_ else {}

@@ -10,7 +10,7 @@ from ringleader.cli import completion
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SettingsError
-from ringleader.names import counted
+from ringleader.wording import counted
 
 
 def command(

@@ -11,7 +11,7 @@ import typer
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import print_json
 from ringleader.errors import SettingsError
-from ringleader.names import harmless
+from ringleader.wording import harmless
 
 
 def command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import VOICE, note, print_table
 from ringleader.errors import SettingsError, StorageError
-from ringleader.names import counted
+from ringleader.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
 
 def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     """As ``write_frame``, and says nothing."""
-    from ringleader.cores_files import quoting_of
+    from ringleader.cores.tables import quoting_of
 
     check_output(output)
     path = Path(output)

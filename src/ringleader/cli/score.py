@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.opening import load
+from ringleader.cli.models import load
 from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
 from ringleader.cli.rows import check_output, plain_rows, show_first, told_written, write_frame
 from ringleader.cli.terminal import note, print_json
@@ -61,8 +61,8 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     """One row per distinct review, strongest evidence first."""
     import numpy as np
 
-    from ringleader.cores_files import free_name
-    from ringleader.evidence import review_crowd
+    from ringleader.cores.tables import free_name
+    from ringleader.signals.evidence import review_crowd
 
     found = detector.review_evidence()
     frame = detector.tensor_.decode()

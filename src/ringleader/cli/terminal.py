@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from ringleader.names import harmless
+from ringleader.wording import harmless
 
 
 @dataclass

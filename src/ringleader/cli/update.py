@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.opening import reading_notes, unknown_lines
+from ringleader.cli.models import reading_notes, unknown_lines
 from ringleader.cli.options import Columns, Json, LabelFile, ModelFolder, TargetKindOption, parse_columns
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
-from ringleader.names import counted, harmless
+from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -34,7 +34,7 @@ def command(
     """
     from ringleader.cli.progress import stop_signals, sweep_bar
     from ringleader.detector import UPDATE_SWEEPS, load
-    from ringleader.labels import read_labels
+    from ringleader.known.labels import read_labels
 
     detector = load(model)
     before, reading = detector.tensor_, detector.reading_

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.datasets.market_people import Catalogue, Floats, Ints, People
+from ringleader.arrays import Floats, Numbers
+from ringleader.datasets.market_people import Catalogue, People
 from ringleader.datasets.market_settings import WEEK, MarketSettings
 
 BOOST, ATTACK = 0, 1
@@ -21,30 +22,30 @@ ATTACK_ONLY = 0.08
 class Pools(NamedTuple):
     """Memberships of paid reviewers in pools, sorted by ring. Someone who serves two brokers has two rows."""
 
-    ring: Ints
-    reviewer: Ints
+    ring: Numbers
+    reviewer: Numbers
     joined: Floats  # seconds
     left: Floats
     diligence: Floats  # chance to take part in a campaign that runs while a member
-    attacks: Ints  # 1 for those who also take attacking jobs
+    attacks: Numbers  # 1 for those who also take attacking jobs
 
 
 class Clients(NamedTuple):
     """The sellers who buy reviews."""
 
-    seller: Ints
-    ring: Ints
-    attacks: Ints  # 0 boosts only, 1 both, 2 attacks only
+    seller: Numbers
+    ring: Numbers
+    attacks: Numbers  # 0 boosts only, 1 both, 2 attacks only
 
 
 class Campaigns(NamedTuple):
     """What was bought: who gets reviews, of which kind, when."""
 
-    ring: Ints
-    client: Ints  # seller who pays
-    product: Ints
-    seller: Ints  # seller who is reviewed: the client, or the victim
-    kind: Ints  # BOOST or ATTACK
+    ring: Numbers
+    client: Numbers  # seller who pays
+    product: Numbers
+    seller: Numbers  # seller who is reviewed: the client, or the victim
+    kind: Numbers  # BOOST or ATTACK
     start: Floats
     span: Floats  # seconds
 
@@ -52,12 +53,12 @@ class Campaigns(NamedTuple):
 class Paid(NamedTuple):
     """Paid reviews, one row each."""
 
-    reviewer: Ints
-    product: Ints
-    seller: Ints
-    rating: Ints
+    reviewer: Numbers
+    product: Numbers
+    seller: Numbers
+    rating: Numbers
     when: Floats
-    campaign: Ints  # row of Campaigns
+    campaign: Numbers  # row of Campaigns
 
 
 class Abuse(NamedTuple):
@@ -90,7 +91,7 @@ def commit_abuse(
     )
 
 
-def _split(rng: np.random.Generator, total: int, parts: int, lowest: int, unevenness: float) -> Ints:
+def _split(rng: np.random.Generator, total: int, parts: int, lowest: int, unevenness: float) -> Numbers:
     """Whole numbers that sum to ``total``, each at least ``lowest``, of log-normal sizes."""
     weight = rng.lognormal(0.0, unevenness, parts)
     extra = rng.multinomial(total - lowest * parts, weight / weight.sum())
@@ -98,7 +99,7 @@ def _split(rng: np.random.Generator, total: int, parts: int, lowest: int, uneven
 
 
 def _recruit(
-    rng: np.random.Generator, settings: MarketSettings, per_ring: Ints, opened: Floats, length: Floats
+    rng: np.random.Generator, settings: MarketSettings, per_ring: Numbers, opened: Floats, length: Floats
 ) -> Pools:
     """Pools grow with the square root of the clientele; members come and go; some serve two brokers."""
     weight = np.sqrt(per_ring) * rng.lognormal(0.0, 0.25, len(per_ring))
@@ -124,7 +125,7 @@ def _recruit(
     return Pools(ring, reviewer, joined, left, diligence, attacks)
 
 
-def _find_clients(rng: np.random.Generator, settings: MarketSettings, per_ring: Ints) -> Clients:
+def _find_clients(rng: np.random.Generator, settings: MarketSettings, per_ring: Numbers) -> Clients:
     seller = rng.choice(settings.sellers, settings.bad_sellers, replace=False)
     ring = np.repeat(np.arange(len(per_ring)), per_ring)
     attacks = (rng.random(len(seller)) < settings.attackers).astype(np.int64)
@@ -179,10 +180,10 @@ def _choose_products(
     rng: np.random.Generator,
     settings: MarketSettings,
     clients: Clients,
-    client: Ints,
-    kind: Ints,
+    client: Numbers,
+    kind: Numbers,
     catalogue: Catalogue,
-) -> tuple[Ints, Ints]:
+) -> tuple[Numbers, Numbers]:
     """Own products for a boost; for an attack a rival's offer of the same product or one in the same category."""
     bad = np.zeros(settings.sellers, dtype=bool)
     bad[clients.seller] = True
@@ -221,7 +222,7 @@ def _choose_products(
 def _carry_out(rng: np.random.Generator, campaigns: Campaigns, pools: Pools, end: float) -> Paid:
     """Every member of the pool takes part with its own diligence, nobody reviews a product twice."""
     edges = np.searchsorted(pools.ring, np.arange(int(pools.ring.max()) + 2))
-    members: list[Ints] = []
+    members: list[Numbers] = []
     for ring, kind, start, span in zip(campaigns.ring, campaigns.kind, campaigns.start, campaigns.span, strict=True):
         low, high = edges[ring], edges[ring + 1]
         middle = start + span / 2

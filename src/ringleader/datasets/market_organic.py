@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.datasets.market_people import Catalogue, Crowd, Floats, Ints, People
+from ringleader.arrays import Floats, Numbers
+from ringleader.datasets.market_people import Catalogue, Crowd, People
 from ringleader.datasets.market_settings import WEEK, MarketSettings
 
 TASTE = 0.65
@@ -24,23 +25,23 @@ STAR_SLOPE = np.array([-1.0, -0.6, 0.0, 0.35, 0.75])
 class Rows(NamedTuple):
     """Honest reviews, one row each."""
 
-    reviewer: Ints
-    product: Ints
-    seller: Ints
-    rating: Ints
+    reviewer: Numbers
+    product: Numbers
+    seller: Numbers
+    rating: Numbers
     when: Floats
 
 
 class Events(NamedTuple):
     """Bursts of honest reviews. ``lift`` raises the ratings."""
 
-    product: Ints
-    seller: Ints
+    product: Numbers
+    seller: Numbers
     start: Floats
     span: Floats
-    size: Ints
+    size: Numbers
     lift: Floats
-    group: Ints  # deal site, launch list (the last group) or -1 for anyone
+    group: Numbers  # deal site, launch list (the last group) or -1 for anyone
 
 
 def everyday(
@@ -118,12 +119,12 @@ def _hold(
 
 
 def reading_circles(
-    rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, paid: Ints
+    rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, paid: Numbers
 ) -> Rows:
     """Reading circles: a dozen people of one community who take up one product after another, in the same weeks."""
     number = round(settings.clubs * settings.rings)
     span = settings.weeks * WEEK
-    parts: list[tuple[Ints, Ints, Floats]] = []
+    parts: list[tuple[Numbers, Numbers, Floats]] = []
     free = people.community.copy()
     free[paid] = -1
     for _ in range(number):
@@ -149,7 +150,7 @@ def reading_circles(
     return Rows(reviewer, product, _seller(rng, catalogue, product), _rate(rng, liking), np.clip(when, 0.0, span - 1.0))
 
 
-def _life_cycle(rng: np.random.Generator, catalogue: Catalogue, product: Ints, span: float) -> Floats:
+def _life_cycle(rng: np.random.Generator, catalogue: Catalogue, product: Numbers, span: float) -> Floats:
     """Seconds of reviews: quick rise, slow decline after launch, more of them at the end of the year."""
     born, life = catalogue.born[product], catalogue.life[product]
     when = born + life * rng.gamma(1.6, 1.0, len(product))
@@ -168,9 +169,9 @@ def _word_of_mouth(
     rng: np.random.Generator,
     settings: MarketSettings,
     catalogue: Catalogue,
-    product: Ints,
+    product: Numbers,
     when: Floats,
-    community: Ints,
+    community: Numbers,
 ) -> Floats:
     """A community hears of a product at once: a share ``waves`` of its reviews moves into the same few weeks."""
     span = settings.weeks * WEEK
@@ -186,19 +187,19 @@ def _first_second(born: Floats) -> Floats:
     return np.maximum(born, 0.0)
 
 
-def _seller(rng: np.random.Generator, catalogue: Catalogue, product: Ints) -> Ints:
+def _seller(rng: np.random.Generator, catalogue: Catalogue, product: Numbers) -> Numbers:
     """Which of the product's sellers the buyer bought from."""
     u = rng.random(len(product))
     column = (u >= catalogue.share[product, 0]).astype(np.int64) + (u >= catalogue.share[product, 1])
-    seller: Ints = catalogue.sellers[product, column]
+    seller: Numbers = catalogue.sellers[product, column]
     return seller
 
 
-def _rate(rng: np.random.Generator, liking: Floats) -> Ints:
+def _rate(rng: np.random.Generator, liking: Floats) -> Numbers:
     """One to five stars, J-shaped. (n,) liking, about standard normal."""
     utility = STAR_CONSTANT[:, None] + STAR_SLOPE[:, None] * liking[None, :]
     np.exp(utility, out=utility)
     cumulative = np.cumsum(utility, axis=0)
     u = rng.random(len(liking)) * cumulative[-1]
-    stars: Ints = (cumulative[:-1] <= u).sum(axis=0).astype(np.int64) + 1
+    stars: Numbers = (cumulative[:-1] <= u).sum(axis=0).astype(np.int64) + 1
     return stars

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ringleader.arrays import Floats, Numbers
 from ringleader.datasets.market_settings import WEEK, MarketSettings
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 IN_COMMUNITY = 0.55
 """Share of the reviewers who belong to a taste community; the others buy from the bestseller list."""
@@ -29,8 +26,8 @@ class People(NamedTuple):
     """The reviewers, n of them. Times are seconds since the market opened."""
 
     activity: Floats  # (n,) expected honest reviews, up to a constant
-    community: Ints  # (n,) taste community, -1 for none
-    deal_site: Ints  # (n,) deal site followed, -1 for none
+    community: Numbers  # (n,) taste community, -1 for none
+    deal_site: Numbers  # (n,) deal site followed, -1 for none
     joined: Floats  # (n,) first second on the market, negative for those there before
     left: Floats  # (n,) last second
     leniency: Floats  # (n,) shift of their ratings
@@ -42,12 +39,12 @@ class Catalogue(NamedTuple):
     """Products (n), their life, their quality and their one to three sellers (m sellers in all)."""
 
     popularity: Floats  # (n,) expected share of the honest reviews, up to a constant
-    community: Ints  # (n,) whose taste it meets, -1 for everyone's
-    category: Ints  # (n,) where it competes
+    community: Numbers  # (n,) whose taste it meets, -1 for everyone's
+    category: Numbers  # (n,) where it competes
     born: Floats  # (n,) second of its launch, negative for those launched before
     life: Floats  # (n,) scale of its life cycle in seconds
     quality: Floats  # (n,)
-    sellers: Ints  # (n, 3) seller or -1
+    sellers: Numbers  # (n, 3) seller or -1
     share: Floats  # (n, 3) cumulative share of its sellers in its reviews
 
 
@@ -57,7 +54,7 @@ class Crowd:
     ``group`` gives each reviewer's group or -1; a draw from group -1 is a draw from everyone.
     """
 
-    def __init__(self, people: People, weight: Floats, group: Ints, groups: int) -> None:
+    def __init__(self, people: People, weight: Floats, group: Numbers, groups: int) -> None:
         self._order = np.argsort(group, kind="stable")
         self._cumulative = np.cumsum(weight[self._order])
         edges = np.searchsorted(group[self._order], np.arange(groups + 1))
@@ -65,7 +62,7 @@ class Crowd:
         self._low, self._high = padded[edges[:-1]], padded[edges[1:]]
         self._joined, self._left = people.joined, people.left
 
-    def draw(self, rng: np.random.Generator, group: Ints, when: Floats, rounds: int = 5) -> Ints:
+    def draw(self, rng: np.random.Generator, group: Numbers, when: Floats, rounds: int = 5) -> Numbers:
         """One reviewer for each time, one who was on the market then (after ``rounds`` tries, anyone)."""
         drawn = np.empty(len(when), dtype=np.int64)
         total = self._cumulative[-1]

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.datasets.market_abuse import ATTACK, BOOST, Abuse
-from ringleader.datasets.market_people import Floats, Ints
 from ringleader.datasets.market_settings import WEEK, MarketSettings
-
-Bools = npt.NDArray[np.bool_]
 
 TARGETS = ("abuse", "boost", "attack")
 REST, KNOWN, TEST = 0, 1, 2
@@ -41,15 +39,15 @@ class Side(NamedTuple):
     boost: Bools
     attack: Bools
     ring: npt.NDArray[np.object_]  # "" for the honest
-    split: Ints
+    split: Numbers
 
 
 def follow_protocol(
     rng: np.random.Generator,
     settings: MarketSettings,
     abuse: Abuse,
-    seller_reviews: Ints,
-    reviewer_reviews: Ints,
+    seller_reviews: Numbers,
+    reviewer_reviews: Numbers,
     names: dict[str, npt.NDArray[np.str_]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(labels, truth): ``labels`` holds the known rows of ``truth`` without ring and split."""
@@ -87,7 +85,7 @@ def follow_protocol(
     return labels, truth
 
 
-def _found(rng: np.random.Generator, settings: MarketSettings, seller: Ints, payer: Ints, when: Floats) -> Floats:
+def _found(rng: np.random.Generator, settings: MarketSettings, seller: Numbers, payer: Numbers, when: Floats) -> Floats:
     """When each client is found out: some weeks after the middle of what it paid for."""
     total = np.bincount(payer, weights=when, minlength=settings.sellers)
     number = np.bincount(payer, minlength=settings.sellers)
@@ -95,7 +93,7 @@ def _found(rng: np.random.Generator, settings: MarketSettings, seller: Ints, pay
     return middle + rng.exponential(4.0, len(seller)) * WEEK
 
 
-def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Ints, found: Floats) -> Bools:
+def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Numbers, found: Floats) -> Bools:
     """Rings of which nobody is known: a share of all, among those with a client found late."""
     late = np.unique(ring[found > np.median(found)])
     number = min(round(settings.unseen_rings * settings.rings), settings.rings - 2, len(late))
@@ -106,8 +104,8 @@ def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Ints
 
 
 def _split_sellers(
-    rng: np.random.Generator, settings: MarketSettings, seller: Ints, hidden: Bools, found: Floats, reviews: Ints
-) -> tuple[Ints, float]:
+    rng: np.random.Generator, settings: MarketSettings, seller: Numbers, hidden: Bools, found: Floats, reviews: Numbers
+) -> tuple[Numbers, float]:
     """Splits of all sellers, and the second of the last known bad one: bad test sellers are found after it."""
     honest = np.ones(settings.sellers, dtype=bool)
     honest[seller] = False
@@ -135,8 +133,8 @@ def _split_sellers(
 
 
 def _split_reviewers(
-    rng: np.random.Generator, settings: MarketSettings, bad: Bools, may_be_known: Bools, reviews: Ints
-) -> Ints:
+    rng: np.random.Generator, settings: MarketSettings, bad: Bools, may_be_known: Bools, reviews: Numbers
+) -> Numbers:
     split = np.zeros(settings.reviewers, dtype=np.int64)
     number = int(bad.sum())
     known = rng.permutation(np.flatnonzero(may_be_known))[: max(3, round(KNOWN_SHARE_OF_BAD_REVIEWERS * number))]
@@ -157,13 +155,13 @@ def _split_reviewers(
     return split
 
 
-def _marked(size: int, members: Ints) -> Bools:
+def _marked(size: int, members: Numbers) -> Bools:
     marks = np.zeros(size, dtype=bool)
     marks[members] = True
     return marks
 
 
-def _join_rings(size: int, member: Ints, ring: Ints, names: npt.NDArray[np.str_]) -> npt.NDArray[np.object_]:
+def _join_rings(size: int, member: Numbers, ring: Numbers, names: npt.NDArray[np.str_]) -> npt.NDArray[np.object_]:
     """The ring of every entity, ``B1|B2`` for who serves two, empty for the honest."""
     joined = np.full(size, "", dtype=object)
     who, which = np.unique(np.stack([member, ring]), axis=1)

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ringleader.arrays import Floats
 from ringleader.baselines.behaviour import Boosting, Forest
 from ringleader.baselines.registry import baseline
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.detector import RingDetector
 from ringleader.evaluation import metrics
 from ringleader.evaluation.protocol import Split, market_split
-from ringleader.head import Head
-from ringleader.head_prevalence import matching_shift
-from ringleader.labels import DEFAULT_TARGET
+from ringleader.judge.head import Head
+from ringleader.judge.prevalence import matching_shift
+from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
-Floats = npt.NDArray[np.float64]
 DIFFICULTIES = ("easy", "medium", "hard")
 MODES = ("seller", "reviewer")
 UNSUPERVISED = ("burst", "degree", "mzoom", "bptf", "bnbcp-svi")

@@ -10,7 +10,7 @@ from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import known_codes, targets_of
-from ringleader.labels import DEFAULT_TARGET, Labels
+from ringleader.known.labels import DEFAULT_TARGET, Labels
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Floats
 from ringleader.errors import LabelError
-
-Floats = npt.NDArray[np.float64]
 
 BUDGETS = (10, 50, 100)
 CALIBRATION_BINS = 10

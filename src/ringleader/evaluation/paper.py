@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.baselines.face import Baseline
+from ringleader.arrays import Floats
 from ringleader.baselines.logistic import detector_labels
+from ringleader.baselines.method import Baseline
 from ringleader.baselines.starts import start_seeds
 from ringleader.detector import RingDetector
 from ringleader.evaluation import metrics
@@ -40,7 +40,6 @@ from ringleader.model.posterior import head_log_odds
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 
-Floats = npt.NDArray[np.float64]
 RowDict = dict[str, Any]
 Say = Callable[[str], None]
 Keep = Callable[[str, RowDict], None]

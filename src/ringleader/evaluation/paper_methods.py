@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.baselines.face import Baseline
+from ringleader.arrays import Floats
+from ringleader.baselines.method import Baseline
 from ringleader.baselines.registry import baseline
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation import metrics
@@ -29,7 +29,6 @@ LEARNERS = {"natural-gradient": "ss-natural-gradient", "sgd": "ss-sgd", "online-
 STARTING = ("bptf", "bnbcp-svi", "logistic-cp", *LEARNERS.values())
 
 Settings = Mapping[str, Any]
-Floats = npt.NDArray[np.float64]
 
 
 class Method(NamedTuple):

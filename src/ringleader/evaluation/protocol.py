@@ -16,15 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ringleader.baselines.face import Baseline
+from ringleader.arrays import Floats, Numbers
+from ringleader.baselines.method import Baseline
 from ringleader.baselines.registry import baseline
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation import metrics
-from ringleader.labels import DEFAULT_TARGET
+from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.tensor.sparse import SparseTensor
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Make = Callable[[int], Baseline]
 """An unfitted method from a seed."""
 
@@ -69,7 +68,7 @@ class Split(NamedTuple):
 
     mode: str
     known: Floats  # (n_k,): 1 bad, 0 good, NaN unknown
-    test: Ints  # codes, ascending
+    test: Numbers  # codes, ascending
     truth: Floats  # (len(test),): 1 bad, 0 good
     activity: Floats  # (len(test),), reviews of each tested account
 
@@ -181,7 +180,7 @@ def validation_splits(tensor: SparseTensor, split: Split, *, folds: int = FOLDS,
         yield _split(tensor, split.mode, known, held, split.known[held])
 
 
-def _split(tensor: SparseTensor, mode: str, known: Floats, test: Ints, truth: Floats) -> Split:
+def _split(tensor: SparseTensor, mode: str, known: Floats, test: Numbers, truth: Floats) -> Split:
     k = tensor.mode_index(mode)
     reviews = np.bincount(tensor.coordinates[:, k], weights=tensor.counts, minlength=tensor.shape[k])
     return Split(tensor.modes[k], known, test, truth, reviews[test].astype(np.float64))

@@ -21,15 +21,15 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+from ringleader.arrays import Floats
 from ringleader.baselines.registry import baseline
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
-from ringleader.evidence import review_crowd
-from ringleader.labels import read_labels
+from ringleader.known.labels import read_labels
+from ringleader.signals.evidence import review_crowd
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
-Floats = npt.NDArray[np.float64]
 Folder = str | os.PathLike[str]
 Scorer = Callable[[SparseTensor, Mapping[str, Floats], str, int], npt.ArrayLike]
 """(tensor, labels, mode, seed) -> scores of the entities of the mode, (n_k,). Labels are NaN where unknown."""

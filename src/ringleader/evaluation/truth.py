@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
-from ringleader.labels import DEFAULT_TARGET, Labels, Target, read_labels
+from ringleader.known.labels import DEFAULT_TARGET, Labels, Target, read_labels
 
 
 def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:

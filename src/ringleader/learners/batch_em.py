@@ -5,7 +5,7 @@ With the same negatives throughout (``redraw=False``) and fixed or learned varia
 
 from __future__ import annotations
 
-from ringleader.kernels.blocks import NEWTON
+from ringleader.kernels.layout import NEWTON
 from ringleader.learners.passes import Move, Touched, complete_pass
 from ringleader.model.problem import Problem
 from ringleader.model.state import State

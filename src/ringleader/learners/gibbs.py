@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.arrays import Floats
 from ringleader.errors import SettingsError
-from ringleader.kernels import reference
-from ringleader.kernels.blocks import Floats, View
+from ringleader.kernels.layout import View
+from ringleader.kernels.reference import blocks as reference
 from ringleader.learners.passes import Touched
-from ringleader.model.contrast import draw_sweep, view_of
-from ringleader.model.hyper import head_variance, tau, update_shrinkage
+from ringleader.model.negatives import draw_sweep, view_of
+from ringleader.model.priors import head_variance, tau, update_shrinkage
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 

@@ -5,7 +5,7 @@ Entity-complete by default: every block is solved from all its entries. With a b
 
 from __future__ import annotations
 
-from ringleader.kernels.blocks import NEWTON
+from ringleader.kernels.layout import NEWTON
 from ringleader.learners.passes import Move, Touched, batch_pass, complete_pass
 from ringleader.learners.schedule import step_size
 from ringleader.model.config import ModelConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringleader.kernels.blocks import STATISTICS
+from ringleader.kernels.layout import STATISTICS
 from ringleader.learners.passes import Move, Touched, batch_pass, complete_pass
 from ringleader.learners.schedule import step_size
 from ringleader.model.config import ModelConfig

@@ -8,22 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.kernels.blocks import (
-    GRADIENT,
-    STATISTICS,
-    Blocks,
-    Codes,
-    Floats,
-    Numbers,
-    Statistics,
-    Terms,
-    View,
-    no_statistics,
-    plan_blocks,
-)
+from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.layout import GRADIENT, STATISTICS, Blocks, Statistics, Terms, View, no_statistics, plan_blocks
 from ringleader.learners.schedule import batch_cells, step_size
-from ringleader.model.contrast import draw_sweep, group_negatives, view_of
-from ringleader.model.hyper import (
+from ringleader.model.negatives import draw_sweep, group_negatives, view_of
+from ringleader.model.priors import (
     balance,
     head_step,
     label_terms,

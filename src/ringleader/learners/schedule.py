@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.kernels.blocks import Codes
-from ringleader.kernels.reference import stream_key, uniforms
+from ringleader.arrays import Codes
+from ringleader.kernels.reference.blocks import stream_key, uniforms
 from ringleader.model.config import ModelConfig
 
 BATCH_STREAM = -2  # batches of sweep s use stream BATCH_STREAM - s; negatives use s itself

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.kernels.blocks import Factors, Floats, Rule
-from ringleader.kernels.reference import log_logistic
-from ringleader.model.contrast import view_of
-from ringleader.model.hyper import gamma_shapes, tau
+from ringleader.arrays import Factors, Floats
+from ringleader.kernels.layout import Rule
+from ringleader.kernels.reference.blocks import log_logistic
+from ringleader.model.negatives import view_of
+from ringleader.model.priors import gamma_shapes, tau
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.kernels import reference
-from ringleader.kernels.blocks import EM, FISHER, Floats, Rule
-from ringleader.model.contrast import draw_sweep, group_negatives, view_of
-from ringleader.model.hyper import label_terms
+from ringleader.arrays import Floats
+from ringleader.kernels.layout import EM, FISHER, Rule
+from ringleader.kernels.reference import blocks as reference
+from ringleader.model.negatives import draw_sweep, group_negatives, view_of
+from ringleader.model.priors import label_terms
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 

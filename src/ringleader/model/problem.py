@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.blocks import EM, FISHER, NEWTON, STATISTICS, Blocks, Codes, Floats, Numbers, Rule, plan_blocks
-from ringleader.kernels.ops import Ops, get_ops
-from ringleader.kernels.reference import GOLDEN, mixed, stream_key, uniforms
-from ringleader.labels import Target
+from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks
+from ringleader.kernels.protocol import Ops, get_ops
+from ringleader.kernels.reference.blocks import GOLDEN, mixed, stream_key, uniforms
+from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Factors, Floats, Numbers
 from ringleader.errors import ModelFileError, NumericalError
-from ringleader.kernels.blocks import Factors, Floats, Numbers
 
 
 @dataclass(frozen=True, eq=False)

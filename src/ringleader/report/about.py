@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ringleader.detector import RingDetector
-from ringleader.names import counted, harmless
 from ringleader.report.context import Table
+from ringleader.wording import counted, harmless
 
 EXAMPLES = 8
 IN_MEMORY = "the table"

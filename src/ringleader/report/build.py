@@ -11,13 +11,13 @@ from ringleader.cores import Core, Cores
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate, targets_of
-from ringleader.names import counted, harmless, percent, plural, power_of_ten
-from ringleader.plot_charts import Components, Curve, Training
-from ringleader.plot_core_data import has_ratings, has_times, matrix, ratings, timeline
-from ringleader.plot_score_data import components, judged, precision_recall, roc, training
+from ringleader.plot.charts import Components, Curve, Training
+from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
+from ringleader.plot.score_data import components, judged, precision_recall, roc, training
 from ringleader.report import about
 from ringleader.report.context import Context, CoreSection, Fact, HeldOut, Members, Ranking, Table
 from ringleader.report.ranking import Subject, ranking, subjects
+from ringleader.wording import counted, harmless, percent, plural, power_of_ten
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""

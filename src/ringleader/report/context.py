@@ -1,13 +1,13 @@
 """The context of a report: everything the page says, as frozen plain values. The template gets this and no model.
 
-Every text that came from the data is as it may be shown (``ringleader.names``); the template escapes it for HTML.
+Every text that came from the data is as it may be shown (``ringleader.wording``); the template escapes it for HTML.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ringleader.plot_charts import Chart, Components, Curve, Matrix, Ratings, Row, Scores, Timeline, Training
+from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Row, Scores, Timeline, Training
 
 
 @dataclass(frozen=True)

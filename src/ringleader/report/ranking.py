@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
-from ringleader.head_inputs import Inputs
-from ringleader.heads import OWN_LABEL
-from ringleader.labels import DEFAULT_TARGET
-from ringleader.names import harmless, percent, plural
-from ringleader.plot_score_data import column_of, scores
+from ringleader.judge.inputs import Inputs
+from ringleader.judge.targets import OWN_LABEL
+from ringleader.known.labels import DEFAULT_TARGET
+from ringleader.plot.score_data import column_of, scores
 from ringleader.report.context import Ranked, Ranking, Reason
-
-Floats = npt.NDArray[np.float64]
+from ringleader.wording import harmless, percent, plural
 
 TOP, OTHER_TOP = 50, 15
 """Entities that are listed: for the main target of a mode, and for each other one."""

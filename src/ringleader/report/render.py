@@ -10,7 +10,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ringleader.plot_colours import DARK, LIGHT
+from ringleader.plot.colours import DARK, LIGHT
 from ringleader.report.context import Context
 from ringleader.report.svg import svgs
 

@@ -13,9 +13,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ringleader.plot_charts import Chart, Matrix
-from ringleader.plot_colours import roles
-from ringleader.plot_draw import COLUMN_LETTERS, ROW_LETTERS, draw, names_columns, names_rows
+from ringleader.plot.charts import Chart, Matrix
+from ringleader.plot.colours import roles
+from ringleader.plot.draw import COLUMN_LETTERS, ROW_LETTERS, draw, names_columns, names_rows
 
 SHAPES = {"svg", "g", "path", "use", "defs", "clipPath", "rect", "text", "tspan"}
 LOOKS = {

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ringleader.errors import InputError, SchemaError, SettingsError, StorageError
-from ringleader.tables import careful
+from ringleader.tables import row_reader as careful
 from ringleader.tables.files import ReviewFile, locate, plain
 from ringleader.tables.schema import Schema, knows_every_role, resolve
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head

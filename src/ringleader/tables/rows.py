@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ringleader.errors import InputError, SchemaError, StorageError
-from ringleader.tables import careful
+from ringleader.tables import row_reader as careful
 from ringleader.tables.files import ReviewFile, locate, plain
 from ringleader.tables.read import column_names, to_arrow
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head

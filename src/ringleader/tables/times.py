@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.names import counted
 from ringleader.tables.columns import Column, as_double, is_numeric, is_time, missing, named
 from ringleader.tables.read import Relation
 from ringleader.tables.schema import Axis
+from ringleader.wording import counted
 
 LAST_MICROSECOND = 4_133_980_800_000_000  # 2101-01-01
 MONDAY = 345_600  # 1970-01-05, so that weeks begin on Mondays

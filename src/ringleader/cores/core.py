@@ -1,0 +1,82 @@
+"""What a core is, and what the search asks of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.errors import SettingsError
+
+SIDES = ("boost", "attack", "both")
+
+
+@dataclass(frozen=True)
+class CoreSettings:
+    """What a core must be, and where to look.
+
+    significance : largest chance, over the whole market, that a market without lockstep shows any such core.
+    min_reviewers : least number of actors in a core.
+    min_places : least number of places (an item in a window) in which they meet.
+    min_reviews : reviews that a place needs.
+    max_seeds : places from which the search begins, the loudest first, on each side and for each mode they meet on.
+    """
+
+    significance: float = 0.01
+    min_reviewers: int = 3
+    min_places: int = 2
+    min_reviews: int = 3
+    max_seeds: int = 5_000
+
+    def __post_init__(self) -> None:
+        value = self.significance
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+            raise SettingsError(f"significance is {value!r}; it must be a number between 0 and 1")
+        for name, least in (("min_reviewers", 2), ("min_places", 2), ("min_reviews", 2), ("max_seeds", 1)):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+                raise SettingsError(f"{name} is {number!r}; it must be a whole number of at least {least}")
+
+
+class Members(NamedTuple):
+    """Members of a core in one mode: codes ascending, and the probability that each belongs."""
+
+    codes: Numbers
+    strength: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """A group in lockstep.
+
+    number : from 1, the most significant first.
+    members : by name of the mode: reviewers and, where there are such modes, products and sellers.
+    window : codes of the first and the last time of its reviews; None without times.
+    ratings : codes of the lowest and the highest rating of its reviews; None without ratings.
+    side : "boost" (high ratings), "attack" (low ones), or "both" where there are no ratings.
+    cells : the reviews, as numbers of cells of the tensor, ascending.
+    density : reviews per reviewer and place. A place is an item (a seller, or a product) in one window of weeks.
+    expected : the same, as the members' activity in each window, the popularity of each place and the share of such
+        ratings predict it.
+    log10_p : log of a bound on the chance that a market without lockstep shows any core like this anywhere. Honest
+        towards chance: valid for a market whose reviewers are dealt anew within each window, whichever of all possible
+        groups the search came upon (a weighted Bonferroni correction over all sets of actors and of places, and over
+        sides and modes). Towards shared taste it is as strict as the items' other customers tell: the larger of the
+        two stands. It says nothing about honest groups who do act together in the same weeks.
+    score : what cores are ranked by, -log10_p.
+    agreement : part of the members' reviews at these places that are on this side of the rating scale.
+    """
+
+    number: int
+    members: dict[str, Members]
+    window: tuple[int, int] | None
+    ratings: tuple[int, int] | None
+    side: str
+    cells: Numbers
+    density: float
+    expected: float
+    log10_p: float
+    score: float
+    agreement: float

@@ -1,0 +1,105 @@
+"""The cores of a market: a sequence of them, as tables, and as arrays for files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.cores.core import SIDES, Core, Members
+from ringleader.cores.tables import frame, members_frame, reviews_frame
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNTIMED = (
+    "the reviews have no times, so people of one taste look like people in lockstep: log10_p speaks of chance alone, "
+    "and groups may be communities"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cores(Sequence[Core]):
+    """Cores, the most significant first."""
+
+    cores: tuple[Core, ...]
+
+    def __len__(self) -> int:
+        return len(self.cores)
+
+    def __iter__(self) -> Iterator[Core]:
+        return iter(self.cores)
+
+    @overload
+    def __getitem__(self, at: int) -> Core: ...
+    @overload
+    def __getitem__(self, at: slice) -> Cores: ...
+    def __getitem__(self, at: int | slice) -> Core | Cores:
+        return Cores(self.cores[at]) if isinstance(at, slice) else self.cores[at]
+
+    def of(self, mode: str, code: int) -> tuple[Core, ...]:
+        """The cores an entity is in."""
+        return tuple(core for core in self.cores if mode in core.members and code in core.members[mode].codes)
+
+    @property
+    def doubt(self) -> str:
+        """What their significance does not say; empty where it says all it should."""
+        return UNTIMED if any(core.window is None for core in self.cores) else ""
+
+    def frame(self, tensor: SparseTensor) -> pd.DataFrame:
+        """One row per core: core, side, how many of each mode, reviews, first, last, rating and its numbers."""
+        return frame(self.cores, tensor)
+
+    def members_frame(self, tensor: SparseTensor) -> pd.DataFrame:
+        """One row per member: core, mode, entity, strength, reviews; surest first."""
+        return members_frame(self.cores, tensor)
+
+    def reviews_frame(self, tensor: SparseTensor) -> pd.DataFrame:
+        """One row per review: core, a column for each mode, and count."""
+        return reviews_frame(self.cores, tensor)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as numeric arrays, for files without pickle. Ragged parts lie end to end beside their lengths."""
+        names = list(dict.fromkeys(name for core in self.cores for name in core.members))
+        parts = [
+            core.members.get(name, Members(np.zeros(0, np.int64), np.zeros(0))) for core in self.cores for name in names
+        ]
+        return {
+            "modes": np.frombuffer(json.dumps(names).encode(), np.uint8).copy(),
+            "member_lengths": np.array([len(m.codes) for m in parts], np.int64),
+            "member_codes": _joined([m.codes for m in parts], np.int64),
+            "member_strength": _joined([m.strength for m in parts], np.float64),
+            "cell_lengths": np.array([len(core.cells) for core in self.cores], np.int64),
+            "cells": _joined([core.cells for core in self.cores], np.int64),
+            "spans": np.array(
+                [(*(c.window or (-1, -1)), *(c.ratings or (-1, -1)), SIDES.index(c.side)) for c in self.cores], np.int64
+            ).reshape(-1, 5),
+            "numbers": np.array(
+                [(c.number, c.density, c.expected, c.log10_p, c.score, c.agreement) for c in self.cores], np.float64
+            ).reshape(-1, 6),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Cores:
+        """What ``to_arrays`` gave."""
+        names: list[str] = json.loads(np.asarray(arrays["modes"], np.uint8).tobytes())
+        ends = np.cumsum(arrays["member_lengths"])[:-1]
+        codes, strength = np.split(arrays["member_codes"], ends), np.split(arrays["member_strength"], ends)
+        cells = np.split(arrays["cells"], np.cumsum(arrays["cell_lengths"])[:-1])
+        cores = []
+        for i, (span, numbers) in enumerate(zip(arrays["spans"].tolist(), arrays["numbers"].tolist(), strict=True)):
+            at = range(i * len(names), (i + 1) * len(names))
+            members = {name: Members(codes[j], strength[j]) for name, j in zip(names, at, strict=True) if len(codes[j])}
+            window = None if span[0] < 0 else (span[0], span[1])
+            ratings = None if span[2] < 0 else (span[2], span[3])
+            cores.append(Core(int(numbers[0]), members, window, ratings, SIDES[span[4]], cells[i], *numbers[1:]))
+        return cls(tuple(cores))
+
+
+def _joined(parts: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    return np.concatenate([*parts, np.zeros(0, kind)]).astype(kind)

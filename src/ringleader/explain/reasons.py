@@ -1,0 +1,207 @@
+"""Why an entity is suspicious: contributions, strongest reviews, cores, and the known bad it resembles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.cores import Cores
+from ringleader.judge.inputs import Inputs
+from ringleader.signals.evidence import ReviewEvidence
+from ringleader.signals.lockstep import Lockstep
+from ringleader.tensor.sparse import SparseTensor
+
+SHOWN = 10
+"""Contributions, reviews and neighbours that are told; all contributions are in the data."""
+NAMED = 5
+"""Shared accounts, products and weeks that are named."""
+
+
+class Weighed(NamedTuple):
+    """What each input adds to the scores of entities."""
+
+    names: tuple[str, ...]
+    amounts: Floats  # (E, F)
+    unit: str  # of what they are parts
+    intercept: float = 0.0  # what an average entity has; with it the amounts sum to the score in that unit
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The reasons behind one score.
+
+    summary       : mode, entity, target, rank, of, score, probability, lower, upper, evidence, reviews, label,
+                    intercept (with the contributions it sums to the log-odds of the probability), and label_left_out
+    contributions : input, kind, contribution, sentence, value, typical (the median entity), above (share of the
+                    entities with a smaller value); the largest first
+    reviews       : its strongest reviews: one column for each mode, count, log_odds, evidence, lockstep
+    cores         : the cores it belongs to, and its strength in each
+    neighbours    : the nearest known bad entities of its mode: entity, shared (how many accounts), expected, surprise,
+                    and the accounts, items and times they share by name
+    note          : how the score was made, in words
+    """
+
+    summary: dict[str, Any]
+    contributions: pd.DataFrame
+    reviews: pd.DataFrame
+    cores: pd.DataFrame
+    neighbours: pd.DataFrame
+    note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON takes it. ``reviews`` are the strongest; how many there are is ``review_count``."""
+        tables = {name: getattr(self, name) for name in ("contributions", "reviews", "cores", "neighbours")}
+        about = _plain({"review_count" if name == "reviews" else name: v for name, v in self.summary.items()})
+        return {**about, **{name: _records(table) for name, table in tables.items()}, "note": self.note}
+
+
+def weigh_contributions(inputs: Inputs | None, weighed: Weighed, code: int) -> pd.DataFrame:
+    """The contributions of one entity, which alone was weighed, the largest first, each beside what is usual."""
+    rows = []
+    for name, amount in zip(weighed.names, weighed.amounts[0], strict=True):
+        row: dict[str, Any] = {"input": name, "kind": weighed.unit, "contribution": float(amount)}
+        if inputs is not None and name in inputs.names:
+            column = inputs.values[:, inputs.names.index(name)]
+            row |= {"kind": inputs.groups[name], "sentence": inputs.sentence(name, code), "value": float(column[code])}
+            row |= {"typical": float(np.median(column)), "above": float((column < column[code]).mean())}
+        else:
+            row |= {"sentence": name, "value": np.nan, "typical": np.nan, "above": np.nan}
+        rows.append(row)
+    columns = ["input", "kind", "contribution", "sentence", "value", "typical", "above"]
+    table = pd.DataFrame(rows, columns=columns)
+    order = np.argsort(-np.abs(table["contribution"].to_numpy(np.float64)), kind="stable")
+    return table.iloc[order].reset_index(drop=True)
+
+
+def strongest_reviews(
+    tensor: SparseTensor, mode: int, code: int, found: ReviewEvidence, lockstep: Lockstep, most: int = SHOWN
+) -> pd.DataFrame:
+    """The reviews of an entity that speak loudest, by evidence and lockstep together."""
+    cells = _cells_of(tensor, mode, code)
+    loud = np.log1p(lockstep.review_scores[cells])
+    order = cells[np.argsort(-(found.evidence[cells] + loud), kind="stable")][:most]
+    columns: dict[str, Any] = {
+        v.mode: v.decode(tensor.coordinates[order, k]) for k, v in enumerate(tensor.vocabularies)
+    }
+    names = ("count", "log_odds", "evidence", "lockstep")
+    values = (tensor.counts[order], found.log_odds[order], found.evidence[order], lockstep.review_scores[order])
+    for name, value in zip(names, values, strict=True):
+        columns[name if name not in columns else f"{name}_"] = value
+    return pd.DataFrame(columns)
+
+
+def own_cores(tensor: SparseTensor, mode: int, code: int, cores: Cores) -> pd.DataFrame:
+    """The cores an entity is in, with its strength in each."""
+    name = tensor.modes[mode]
+    mine = cores.of(name, code)
+    table = Cores(mine).frame(tensor)
+    strength = [float(c.members[name].strength[np.searchsorted(c.members[name].codes, code)]) for c in mine]
+    table.insert(1, "strength", strength)
+    return table
+
+
+def nearest_known(
+    tensor: SparseTensor, mode: int, code: int, bad: Numbers, lockstep: Lockstep, most: int = SHOWN
+) -> pd.DataFrame:
+    """The known bad entities that share more counterparts with an entity than popularity predicts."""
+    other = lockstep.actor if mode != lockstep.actor else _items_mode(tensor, mode)
+    mine = _cells_of(tensor, mode, code)
+    partners = np.unique(tensor.coordinates[mine, other])
+    grouping = tensor.grouping(other)
+    cells = _gathered(grouping.offsets, grouping.cells, partners)
+    owner, partner = tensor.coordinates[cells, mode].astype(np.int64), tensor.coordinates[cells, other].astype(np.int64)
+    chosen = np.isin(owner, bad) & (owner != code)
+    pairs = np.unique(owner[chosen] * tensor.shape[other] + partner[chosen])
+    entity, shared = np.unique(pairs // tensor.shape[other], return_counts=True)
+    degrees = tensor.degrees(mode).astype(np.float64)
+    activity = tensor.degrees(other).astype(np.float64)
+    chance = (activity * (activity - 1)).sum() / max(activity.sum() * (activity.sum() - 1), 1.0)
+    expected = np.maximum(degrees[code] * degrees[entity] * chance, 1e-4)
+    surprise = np.where(shared > expected, shared * np.log(shared / expected) - (shared - expected), 0.0)
+    order = np.lexsort((entity, -surprise))
+    order = order[surprise[order] > 0][:most]
+    rows = [_neighbour(tensor, mode, other, mine, int(entity[i])) for i in order]
+    columns = ["entity", "shared", "expected", "surprise", "accounts", "items", "times"]
+    table = pd.DataFrame(rows, columns=columns)
+    table["shared"], table["expected"], table["surprise"] = shared[order], expected[order], surprise[order]
+    return table
+
+
+def _neighbour(tensor: SparseTensor, mode: int, other: int, mine: Numbers, entity: int) -> dict[str, Any]:
+    """What an entity and a known bad one have in common, by name."""
+    theirs = _cells_of(tensor, mode, entity)
+    both = np.intersect1d(tensor.coordinates[mine, other], tensor.coordinates[theirs, other])
+    here = mine[np.isin(tensor.coordinates[mine, other], both)]
+    there = theirs[np.isin(tensor.coordinates[theirs, other], both)]
+    row: dict[str, Any] = {
+        "entity": tensor.vocabularies[mode].decode(np.array([entity]))[0],
+        "accounts": _commonest(tensor, other, np.concatenate([here, there])),
+        "items": [],
+        "times": [],
+    }
+    for k, vocabulary in enumerate(tensor.vocabularies):
+        if k in (mode, other):
+            continue
+        common = np.intersect1d(tensor.coordinates[here, k], tensor.coordinates[there, k])
+        cells = np.concatenate([here, there])
+        cells = cells[np.isin(tensor.coordinates[cells, k], common)]
+        if vocabulary.kind == "id":
+            row["items"] += _commonest(tensor, k, cells)
+        elif vocabulary.kind == "time":
+            row["times"] += _commonest(tensor, k, cells)
+    return row
+
+
+def _commonest(tensor: SparseTensor, mode: int, cells: Numbers) -> list[str]:
+    codes, count = np.unique(tensor.coordinates[cells, mode], return_counts=True)
+    first = codes[np.lexsort((codes, -count))][:NAMED]
+    return [_short(v) for v in tensor.vocabularies[mode].decode(first)]
+
+
+def _short(value: Any) -> str:
+    return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
+
+
+def say_time(value: np.datetime64 | pd.Timestamp) -> str:
+    """A day where the time begins one, else to the second."""
+    time = pd.Timestamp(value)
+    return str(time.date()) if time == time.normalize() else time.isoformat()
+
+
+def _items_mode(tensor: SparseTensor, mode: int) -> int:
+    """The mode an actor is known by: the rarest of ids, where sharing says most."""
+    others = [k for k in range(len(tensor.modes)) if k != mode]
+    ids = [k for k in others if tensor.vocabularies[k].kind == "id"] or others
+    return max(ids, key=lambda k: tensor.shape[k])
+
+
+def _cells_of(tensor: SparseTensor, mode: int, code: int) -> Numbers:
+    grouping = tensor.grouping(mode)
+    return np.asarray(grouping.cells[grouping.offsets[code] : grouping.offsets[code + 1]], np.int64)
+
+
+def _gathered(offsets: Numbers, cells: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> Numbers:
+    """The cells of several entities, one after the other."""
+    length = offsets[chosen + 1] - offsets[chosen]
+    start = np.repeat(offsets[chosen] - np.cumsum(length) + length, length)
+    return np.asarray(cells[start + np.arange(int(length.sum()))], np.int64)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [_plain({str(name): value for name, value in row.items()}) for row in table.to_dict("records")]
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float) and not np.isfinite(plain):
+            plain = None
+        made[name] = plain.isoformat() if isinstance(plain, pd.Timestamp) else plain
+    return made

@@ -1,0 +1,233 @@
+"""What the head sees of an entity: ranks over the whole population, bent by splines.
+
+An input becomes its rank over all entities (ties share their mean), so its scale means nothing and no label is used.
+Each input then has a *linear* column (its normal score) and a few *bends*, the cubic splines of its rank that are left
+once constant and straight line are taken out, smoothest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.errors import SettingsError
+
+Levels = npt.NDArray[np.uint16]
+
+TABLE = 2048
+"""Most points of the table that maps values of new entities to ranks."""
+LEVELS = 65_536
+"""Distinct ranks that are told apart."""
+ROWS = 4096
+"""Rows of the design made at a time."""
+INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
+"""What a column of the design is."""
+
+
+def checked(features: npt.ArrayLike, names: Sequence[str]) -> Floats:
+    """Features as float64 (n, F); says which column is not finite."""
+    table = np.asarray(features, np.float64)
+    if table.ndim != 2 or table.shape[1] != len(names):
+        raise SettingsError(f"features have shape {table.shape}, but {len(names)} names; pass one column for each name")
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=0))
+    if len(bad):
+        count = int((~np.isfinite(table[:, bad[0]])).sum())
+        raise SettingsError(
+            f"input {names[bad[0]]!r} has {count} values of {len(table)} that are no finite numbers; fill or drop them"
+        )
+    return table
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How each input is ranked. A rank u in (0, 1) is kept as its level: u = (level + 1/2) / LEVELS.
+
+    offsets : (F + 1,) where the table of each input begins
+    values  : sorted values of every input, one input after the other
+    places  : their ranks u
+    known   : (n, F) uint16, the levels of the population itself
+    """
+
+    offsets: Numbers
+    values: Floats
+    places: Floats
+    known: Levels
+
+    def of(self, features: Floats) -> Levels:
+        """Levels (m, F) of other entities: between the population's, and no further out than its ends."""
+        made = np.empty(features.shape, np.uint16)
+        for j in range(features.shape[1]):
+            part = slice(self.offsets[j], self.offsets[j + 1])
+            made[:, j] = _level(np.interp(features[:, j], self.values[part], self.places[part]))
+        return made
+
+
+def _level(u: Floats) -> Levels:
+    return np.clip(np.floor(u * LEVELS), 0, LEVELS - 1).astype(np.uint16)
+
+
+def rank_all(features: Floats) -> Ranks:
+    """Rank every column over all its rows: (rank - 1/2) / n, ties averaged."""
+    n, width = features.shape
+    known = np.empty((n, width), np.uint16)
+    values, places, offsets = [], [], np.zeros(width + 1, np.int64)
+    for j in range(width):
+        order = np.argsort(features[:, j], kind="stable")
+        ordered = features[order, j]
+        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if n else np.zeros(0, np.int64)
+        size = np.diff(np.append(first, n))
+        place = (first + size / 2) / max(n, 1)
+        known[order, j] = np.repeat(_level(place), size)
+        distinct = ordered[first]
+        if len(distinct) > TABLE:
+            picked = np.unique(np.linspace(0, len(distinct) - 1, TABLE).astype(np.int64))
+            distinct, place = distinct[picked], place[picked]
+        values.append(distinct)
+        places.append(place)
+        offsets[j + 1] = offsets[j] + len(distinct)
+    empty = [np.zeros(0)]
+    return Ranks(offsets, np.concatenate(values or empty), np.concatenate(places or empty), known)
+
+
+def side_by_side(left: Ranks, right: Ranks) -> Ranks:
+    """The ranks of two tables of the same entities as those of one."""
+    return Ranks(
+        np.concatenate([left.offsets, left.offsets[-1] + right.offsets[1:]]),
+        np.concatenate([left.values, right.values]),
+        np.concatenate([left.places, right.places]),
+        np.concatenate([left.known, right.known], axis=1),
+    )
+
+
+def cubic_splines(u: Floats, knots: int) -> Floats:
+    """The knots + 2 uniform cubic B-splines at u in [0, 1]: shape u.shape + (knots + 2,)."""
+    cells = knots - 1
+    cell = np.minimum((u * cells).astype(np.int64), cells - 1)
+    t = u * cells - cell
+    s = 1 - t
+    made = np.zeros((*u.shape, knots + 2))
+    weights = (s**3 / 6, (3 * t**3 - 6 * t**2 + 4) / 6, (3 * s**3 - 6 * s**2 + 4) / 6, t**3 / 6)
+    for k, weight in enumerate(weights):
+        np.put_along_axis(made, (cell + k)[..., None], weight[..., None], axis=-1)
+    return made
+
+
+@lru_cache(maxsize=16)
+def bend_map(knots: int) -> Floats:
+    """(knots + 2, knots): splines -> bends, orthogonal to constant and line, unit variance in sum over u ~ U(0, 1).
+
+    Bend k has variance in proportion to 1 / (its mean squared second derivative): equal prior variances of the bends
+    are then the smoothing prior of a cubic spline.
+    """
+    grid = (np.arange(4000) + 0.5) / 4000
+    splines = cubic_splines(grid, knots)
+    plain = np.stack([np.ones_like(grid), np.sqrt(12) * (grid - 0.5)], axis=1)
+    gram = splines.T @ splines / len(grid)
+    second = np.diff(splines, 2, axis=0) * len(grid) ** 2
+    rough = second.T @ second / len(grid)
+    # The splines whose functions are orthogonal to constant and line.
+    _, _, right = np.linalg.svd(plain.T @ splines)
+    free = right[2:].T
+    root = np.linalg.cholesky(free.T @ gram @ free)
+    inverse = np.linalg.inv(root)
+    bent, turn = np.linalg.eigh(inverse @ (free.T @ rough @ free) @ inverse.T)
+    share = (1 / bent) / (1 / bent).sum()
+    made = free @ inverse.T @ turn * np.sqrt(share)
+    return np.asarray(made * np.where(made.sum(axis=0) < 0, -1.0, 1.0))
+
+
+@lru_cache(maxsize=4)
+def basis_table(knots: int) -> Floats:
+    """(LEVELS, 1 + knots): at each level the normal score and the bends."""
+    u = (np.arange(LEVELS) + 0.5) / LEVELS
+    table = np.column_stack([ndtri(u), cubic_splines(u, knots) @ bend_map(knots)])
+    table.setflags(write=False)
+    return table
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of the design is what: the intercept, then for each input its slope, then each one's bends.
+
+    kind   : (P,) INTERCEPT, LINEAR, BEND, EVIDENCE or ASSOCIATION
+    source : (P,) the input a column is made of; -1 for the intercept
+    centre : (P,) its mean over the population, taken off
+    """
+
+    kind: Numbers
+    source: Numbers
+    centre: Floats
+    knots: int
+
+    @property
+    def inputs(self) -> Numbers:
+        """The inputs that vary, ascending."""
+        return np.unique(self.source[self.source >= 0])
+
+    def columns(self, j: int) -> tuple[Numbers, Floats]:
+        """Where the columns of input ``inputs[j]`` stand, and their table (LEVELS, 1 + knots), not centred."""
+        count = len(self.inputs)
+        bends = 1 + count + self.knots * j + np.arange(self.knots)
+        return np.concatenate([[1 + j], bends]), basis_table(self.knots)
+
+    def rows(self, levels: Levels) -> Floats:
+        """Design (m, P) of entities with these levels (m, F)."""
+        inputs, table = self.inputs, basis_table(self.knots)
+        chosen = levels[:, inputs]
+        count = len(inputs)
+        made = np.empty((len(levels), len(self.kind)))
+        made[:, 0] = 1.0
+        made[:, 1 : 1 + count] = table[:, 0][chosen]
+        made[:, 1 + count :] = np.ascontiguousarray(table[:, 1:])[chosen].reshape(len(levels), count * self.knots)
+        made -= self.centre
+        return made
+
+    def curves(self, weights: Floats) -> Floats:
+        """(inputs that vary, LEVELS): what each input adds to the predictor at each level, 0 on average."""
+        made = np.empty((len(self.inputs), LEVELS))
+        for j in range(len(made)):
+            columns, table = self.columns(j)
+            made[j] = table @ weights[columns] - self.centre[columns] @ weights[columns]
+        return made
+
+
+def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequence[int] = ()) -> Layout:
+    """The columns for the inputs that vary; the slopes of ``evidence`` and ``association`` have priors of their own."""
+    varies = np.flatnonzero(np.diff(ranks.offsets) > 1)
+    linear = np.where(varies == (-1 if evidence is None else evidence), EVIDENCE, LINEAR)
+    linear[np.isin(varies, association)] = ASSOCIATION
+    kind = np.concatenate([[INTERCEPT], linear, np.full(len(varies) * knots, BEND)]).astype(np.int64)
+    source = np.concatenate([[-1], varies, np.repeat(varies, knots)]).astype(np.int64)
+    layout = Layout(kind, source, np.zeros(len(kind)), knots)
+    centre = np.zeros(len(kind))
+    for j, name in enumerate(varies):
+        columns, table = layout.columns(j)
+        centre[columns] = np.bincount(ranks.known[:, name], minlength=LEVELS) @ table / len(ranks.known)
+    return Layout(kind, source, centre, knots)
+
+
+def pack(ranks: Ranks, layout: Layout) -> dict[str, npt.NDArray[Any]]:
+    """Ranks and layout as named arrays."""
+    return {
+        "rank_offsets": ranks.offsets,
+        "rank_values": ranks.values,
+        "rank_places": ranks.places,
+        "ranks": ranks.known,
+        "kind": layout.kind,
+        "source": layout.source,
+        "centre": layout.centre,
+        "knots": np.array([layout.knots], np.int64),
+    }
+
+
+def unpack(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Ranks, Layout]:
+    """The inverse of ``pack``."""
+    ranks = Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], arrays["ranks"])
+    return ranks, Layout(arrays["kind"], arrays["source"], arrays["centre"], int(arrays["knots"][0]))

@@ -1,0 +1,287 @@
+"""Compiled blocks: sum an entity's entries, solve, step. ``numba_sums`` does the sums, ``numba_solve`` the step.
+
+numba's disk cache looks at this file only, so it carries a checksum of those whose code it compiles: who changes them
+must change it here (a test says so), and the cache is then made anew.
+"""
+
+# mypy: disable-error-code="untyped-decorator"
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ringleader.arrays import Floats
+from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.numba.lanes import after, load, spread, start, store
+from ringleader.kernels.numba.solve import (
+    Solver,
+    add_terms,
+    factorise,
+    mirror,
+    move,
+    new_solver,
+    prior_variance,
+    solve,
+    solver_memory,
+    substitute,
+)
+from ringleader.kernels.numba.sums import (
+    FAST,
+    INNER,
+    Work,
+    add_cells,
+    add_contrast_cells,
+    clear,
+    design_row,
+    locate,
+    new_memory,
+    sigma_and_weight_of_one,
+    work_on,
+)
+
+COMPILED_FROM = "81a042c8393d"
+"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
+
+OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
+
+
+class Labels(NamedTuple):
+    """Label terms of the mode, and where their cavity rows go."""
+
+    terms: Terms
+    cavity: Any  # (n_terms, R), or (0, R) where not wanted
+
+
+class Lists(NamedTuple):
+    """The blocks of a mode as the loops over entities see them: pointers, for the reason that ``start`` gives."""
+
+    contrast: bool
+    first_row: int
+    entities: Any
+    begins: Any
+    ends: Any
+    cells: tuple[Any, int]
+    drawn_begins: Any
+    drawn_ends: Any
+    drawn_cells: tuple[Any, int]
+    scale: Any
+    first_chunk: Any
+    sums: Any  # (n_chunks, P + 1, P)
+
+
+@njit(**INNER)
+def _lists(view: View, blocks: Blocks, sums: Any) -> Lists:
+    return Lists(
+        blocks.mode == view.contrast,
+        view.starts[blocks.mode],
+        start(blocks.entities),
+        start(blocks.begins),
+        start(blocks.ends),
+        (start(blocks.cells), len(blocks.cells)),
+        start(blocks.drawn_begins),
+        start(blocks.drawn_ends),
+        (start(blocks.drawn_cells), len(blocks.drawn_cells)),
+        start(blocks.scale),
+        start(blocks.first_chunk),
+        start(sums),
+    )
+
+
+@njit(**INNER)
+def _take_own(lists: Lists, e: int, work: Work) -> None:
+    """Take the row of block e, and clear its sums."""
+    row = (lists.first_row + lists.entities[e]) * work.rank
+    for r in range(work.rank):
+        work.own[r] = work.factors[row + r]
+    clear(work)
+
+
+@njit(**INNER)
+def _accumulate(lists: Lists, e: int, piece: tuple[int, int], work: Work, rule: Rule) -> None:
+    """Set the work's gradient and curvature to the sums over positions ``piece`` of block e."""
+    _take_own(lists, e, work)
+    begin, length = lists.begins[e], lists.ends[e] - lists.begins[e]
+    first, last = piece
+    if not lists.contrast:
+        add_cells(work, lists.cells[0], lists.cells[1], (begin + first, begin + last), rule)
+        return
+    shift = lists.drawn_begins[e] - length
+    own = (begin + min(first, length), begin + min(last, length))
+    drawn = (shift + max(first, length), shift + max(last, length))
+    add_contrast_cells(work, lists.cells, own, lists.drawn_cells, drawn, rule)
+
+
+@njit(**INNER)
+def _put_sums(work: Work, sums: Any, c: int) -> None:
+    count = (work.padded + 1) * work.padded
+    for s in range(0, count, 4):
+        store(sums, c * count + s, load(work.curvature, s))
+
+
+@njit(**OUTER)
+def sum_chunks(view: View, blocks: Blocks, rule: Rule, sums: Any, span: tuple[int, int]) -> None:
+    """Sums over pieces ``span`` of the long blocks into sums (n_chunks, P + 1, P): curvature, then gradient."""
+    memory = new_memory(view)
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
+    for c in range(span[0], span[1]):
+        piece = (blocks.chunks[c, 1], blocks.chunks[c, 2])
+        _accumulate(lists, blocks.chunks[c, 0], piece, work, rule)
+        _put_sums(work, lists.sums, c)
+    memory.numbers[0] = 0.0  # a use behind the last one through pointers, lest the memory be freed before
+
+
+@njit(**INNER)
+def _moments(lists: Lists, e: int, work: Work, rule: Rule) -> None:
+    """Gradient and curvature of block e over all its entries; the long ones add up their pieces in order."""
+    count = (work.padded + 1) * work.padded
+    if lists.first_chunk[e] == lists.first_chunk[e + 1]:
+        length = lists.ends[e] - lists.begins[e] + lists.drawn_ends[e] - lists.drawn_begins[e]
+        _accumulate(lists, e, (0, length), work, rule)
+    else:
+        _take_own(lists, e, work)
+        for c in range(lists.first_chunk[e], lists.first_chunk[e + 1]):
+            for s in range(0, count, 4):
+                store(work.curvature, s, load(work.curvature, s) + load(lists.sums, c * count + s))
+    if lists.scale[e] != 1.0:
+        for s in range(0, count, 4):
+            store(work.curvature, s, load(work.curvature, s) * spread(lists.scale[e]))
+
+
+@njit(**INNER)
+def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> None:
+    """Blend the block's sums into its carried statistics, and put those in the place of the sums."""
+    rank, padded, own, gradient, curvature = work.rank, work.padded, work.own, work.gradient, work.curvature
+    second = after(start(statistics.second), entity * (rank * (rank + 1) // 2))
+    first = after(start(statistics.first), entity * rank)
+    place, seen = 0, 0.0
+    for r in range(rank):
+        seen += second[place]
+        place += rank - r
+    share = decay if seen > 0.0 else 1.0
+    for r in range(rank):
+        linear = gradient[r]
+        for s in range(rank):
+            linear += curvature[r * padded + s] * own[s]
+        first[r] += share * (linear - first[r])
+    place = 0
+    for r in range(rank):
+        for s in range(r, rank):
+            second[place] += share * (curvature[r * padded + s] - second[place])
+            curvature[r * padded + s] = second[place]
+            curvature[s * padded + r] = second[place]
+            place += 1
+    for r in range(rank):
+        gradient[r] = first[r]
+        for s in range(rank):
+            gradient[r] -= curvature[r * padded + s] * own[s]
+
+
+@njit(**INNER)
+def _add_labels(labels: Labels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
+    """Solve the cavity row where wanted, then add the labels of one entity."""
+    terms, cavity = labels
+    mirror(work.curvature, work.rank, work.padded)
+    if len(cavity) > 0:
+        solve(work.curvature, work.gradient, work.own, rule.nonnegative, room)
+        for r in range(work.rank):
+            cavity[terms.offsets[entity], r] = room.point[r]
+    add_terms(terms, entity, work, rule)
+
+
+@njit(**OUTER)
+def sweep_blocks(
+    view: View, blocks: Blocks, rule: Rule, labels: Labels, statistics: Statistics, sums: Floats, span: tuple[int, int]
+) -> None:
+    """Update the blocks of tasks ``span`` in place. Same as: ``reference.sweep_blocks`` of those blocks."""
+    memory, more = new_memory(view), solver_memory(view.factors.shape[1])
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
+    room = new_solver(work.rank, more)
+    own, gradient, curvature = work.own, work.gradient, work.curvature
+    offsets, rates = start(labels.terms.offsets), start(blocks.rate)
+    any_labels = len(labels.terms.offsets) > 1
+    for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
+        _moments(lists, e, work, rule)
+        entity = np.int64(lists.entities[e])
+        if rule.action == 2:
+            mirror(curvature, work.rank, work.padded)
+            _carry(statistics, entity, work, rule.decay)
+        for r in range(work.rank):
+            variance = prior_variance(own[r], rule)
+            gradient[r] -= own[r] / variance
+            curvature[r * work.padded + r] += 1.0 / variance
+        if any_labels and offsets[entity + 1] > offsets[entity]:
+            _add_labels(labels, entity, rule, work, room)
+        move(curvature, gradient, own, rule, rates[e], room)
+        row = (lists.first_row + entity) * work.rank
+        for r in range(work.rank):
+            work.factors[row + r] = room.point[r]
+    memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here
+
+
+@njit(**OUTER)
+def block_moments(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any, span: tuple[int, int]) -> None:
+    """Gradient and curvature of the blocks of tasks ``span``. Same as: ``reference.block_moments``."""
+    gradient, curvature = out
+    memory = new_memory(view)
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
+    for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
+        _moments(lists, e, work, rule)
+        mirror(work.curvature, work.rank, work.padded)
+        for r in range(work.rank):
+            gradient[e, r] = work.gradient[r]
+            for s in range(work.rank):
+                curvature[e, r, s] = work.curvature[r * work.padded + s]
+    memory.numbers[0] = 0.0  # keeps it alive until here
+
+
+@njit(**OUTER)
+def lambda_moments(view: View, cells: Any, rule: Rule, sums: Floats, span: tuple[int, int]) -> None:
+    """Sums of lambda's block over pieces ``span`` of cells, (n_pieces + 1, P + 1, P).
+
+    ``view.component_weights`` must be ones; lambda itself comes in the last row of the last piece.
+    Same as: ``reference.lambda_moments``, piece by piece.
+    """
+    memory = new_memory(view)
+    work = work_on(view, -1, memory)
+    for r in range(work.rank):
+        work.own[r] = sums[len(sums) - 1, work.padded, r]
+    for c in range(span[0], span[1]):
+        clear(work)
+        add_cells(work, start(cells), len(cells), (c * CHUNK, min((c + 1) * CHUNK, len(cells))), rule)
+        _put_sums(work, start(sums), c)
+    memory.numbers[0] = 0.0  # keeps it alive until here
+
+
+@njit(**OUTER)
+def leave_one_out(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any, span: tuple[int, int]) -> None:
+    """phi, leverage and weight of the cells of tasks ``span``. Same as: ``reference.leave_one_out``."""
+    phis, leverages, omegas = out
+    memory, more = new_memory(view), solver_memory(view.factors.shape[1])
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
+    room = new_solver(work.rank, more)
+    base = work.rows
+    others = len(view.starts) - 1  # of the columns, the observed contrast entity comes after the other modes
+    for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
+        _moments(lists, e, work, rule)
+        for r in range(work.rank):
+            work.curvature[r * work.padded + r] += 1.0 / prior_variance(work.own[r], rule)
+            room.free[r] = 1
+        count = factorise(work.curvature, room)
+        for p in range(lists.begins[e], lists.ends[e]):
+            cell = np.int64(lists.cells[0][p])
+            locate(work, cell, others)
+            design_row(work, others, base)
+            phi = 0.0
+            for r in range(work.rank):
+                phi += base[r] * work.own[r]
+                room.residual[r] = 0.0 if rule.nonnegative and work.own[r] == 0.0 else base[r]
+            substitute(room.residual, count, room, room.change)
+            leverage = 0.0
+            for r in range(work.rank):
+                leverage += room.residual[r] * room.change[r]
+            phis[cell] = phi
+            leverages[cell] = leverage
+            omegas[cell] = work.weights[0 if work.uniform else cell] * sigma_and_weight_of_one(phi, rule.curvature)[1]
+    memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here

@@ -1,0 +1,218 @@
+"""Compiled pair counting: who meets whom in how many groups, how surprising that is, and which meetings it explains.
+
+One actor at a time: its counterparts are counted in an array as long as there are actors, so that no pair that met once
+is ever stored, and the work is the sum of s^2 over group sizes s. Every actor is owned by one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numba import njit
+
+from ringleader.arrays import Codes, Floats, Numbers
+
+Kernel = Callable[..., Any]
+compiled = cast(Callable[[Kernel], Kernel], njit(cache=True, error_model="numpy", nogil=True))
+"""numba's decorator, with a type that mypy can follow."""
+
+
+class Groups(NamedTuple):
+    """Who met where: G groups, M memberships (actor, group), each once."""
+
+    offsets: Numbers  # (G + 1,): members of group g are members[offsets[g]:offsets[g + 1]]
+    members: Codes  # (M,): actors
+    actor_offsets: Numbers  # (n + 1,): groups of actor i are actor_groups[actor_offsets[i]:actor_offsets[i + 1]]
+    actor_groups: Codes  # (M,)
+    spots: Numbers  # (M,): where in actor_groups the membership of members[q] is
+    log_rate: Floats  # (G,): log of the chance to meet in this group, against the mean over groups
+
+
+class Exposure(NamedTuple):
+    """How often an actor is out, by slot (window): actor i has slots[offsets[i]:offsets[i + 1]], each once.
+
+    The expectation of a pair is the sum over common slots of the product of their values.
+    """
+
+    offsets: Numbers  # (n + 1,)
+    slots: Codes
+    values: Floats
+    n_slots: int
+
+
+class Rule(NamedTuple):
+    """Which pairs count."""
+
+    min_shared: int
+    floor: float  # least expectation of a pair
+    doubt: float  # taken off every LLR
+
+
+@compiled
+def lockstep_of_actors(
+    groups: Groups, exposure: Exposure, rule: Rule, scores: Any, lengths: Any, span: tuple[int, int]
+) -> tuple[Any, Any]:
+    """Fill ``scores`` of the memberships and ``lengths`` (counterparts) of the actors of ``span``.
+
+    A pair that shares c groups with log rates r where mu are expected has
+    LLR = c log(c / mu) - sum(r) - (c - mu) - doubt.
+    A membership's score is the sum, over the others of its group, of the LLR without this group.
+
+    Returns
+    -------
+    columns, values : the counterparts of each actor of the span, where c > mu and LLR > 0, actor by actor.
+
+    Same as: ``pairs_reference.lockstep_of_actors``.
+    """
+    n = len(groups.actor_offsets) - 1
+    shared = np.zeros(n, np.int32)
+    rates = np.zeros(n, np.float64)
+    met = np.empty(n, np.int32)
+    own = np.zeros(exposure.n_slots, np.float64)
+    columns = np.empty(1024, np.int32)
+    values = np.empty(1024, np.float64)
+    filled = 0
+    for i in range(span[0], span[1]):
+        first, last = groups.actor_offsets[i], groups.actor_offsets[i + 1]
+        lengths[i] = 0
+        if last - first < rule.min_shared:
+            for p in range(first, last):
+                scores[p] = 0.0
+            continue
+        n_met = 0
+        for p in range(first, last):
+            g = groups.actor_groups[p]
+            for q in range(groups.offsets[g], groups.offsets[g + 1]):
+                j = groups.members[q]
+                if shared[j] == 0:
+                    met[n_met] = j
+                    n_met += 1
+                shared[j] += 1
+        shared[i] = 0
+        n_often = 0
+        for m in range(n_met):
+            j = met[m]
+            if shared[j] < rule.min_shared:
+                shared[j] = 0
+            else:
+                met[n_often] = j
+                n_often += 1
+        if n_often == 0:  # most actors; no need to go through their groups again
+            for p in range(first, last):
+                scores[p] = 0.0
+            continue
+        for p in range(first, last):
+            g = groups.actor_groups[p]
+            rate = groups.log_rate[g]
+            for q in range(groups.offsets[g], groups.offsets[g + 1]):
+                j = groups.members[q]
+                if shared[j] > 0:
+                    rates[j] += rate
+        for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
+            own[exposure.slots[e]] = exposure.values[e]
+        for m in range(n_often):
+            j = met[m]
+            mu = 0.0
+            for e in range(exposure.offsets[j], exposure.offsets[j + 1]):
+                mu += own[exposure.slots[e]] * exposure.values[e]
+            mu = max(mu, rule.floor)
+            c = float(shared[j])
+            llr = c * math.log(c / mu) - rates[j] - (c - mu) - rule.doubt
+            if c > mu and llr > 0.0:
+                if filled == len(columns):
+                    columns = np.concatenate((columns, np.empty(filled, np.int32)))
+                    values = np.concatenate((values, np.empty(filled, np.float64)))
+                columns[filled] = j
+                values[filled] = llr
+                filled += 1
+                lengths[i] += 1
+            if c - 1.0 > mu:
+                rest = c - 1.0  # rates becomes the LLR without one group, but for that group's rate
+                rates[j] = rest * math.log(rest / mu) - rates[j] - (rest - mu) - rule.doubt
+            else:
+                shared[j] = 0
+        for p in range(first, last):
+            g = groups.actor_groups[p]
+            rate = groups.log_rate[g]
+            total = 0.0
+            for q in range(groups.offsets[g], groups.offsets[g + 1]):
+                j = groups.members[q]
+                if shared[j] > 0:
+                    total += max(rates[j] + rate, 0.0)
+            scores[p] = total
+        for m in range(n_often):
+            shared[met[m]] = 0
+            rates[met[m]] = 0.0
+        for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
+            own[exposure.slots[e]] = 0.0
+    return columns[:filled].copy(), values[:filled].copy()
+
+
+@compiled
+def stable_order(codes: Any, size: int) -> Any:
+    """Numbers of the codes in ascending order of the codes, which are below ``size``.
+
+    Same as: ``np.argsort(codes, kind="stable")``.
+    """
+    place = np.zeros(size + 1, np.int64)
+    for i in range(len(codes)):
+        place[codes[i] + 1] += 1
+    for code in range(size):
+        place[code + 1] += place[code]
+    order = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        order[place[codes[i]]] = i
+        place[codes[i]] += 1
+    return order
+
+
+class Graph(NamedTuple):
+    """Pairs in rows: actor i has counterparts columns[offsets[i]:offsets[i + 1]]."""
+
+    offsets: Numbers
+    columns: Codes
+    values: Floats
+
+
+@compiled
+def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:
+    """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group.
+
+    A third party was not in the group itself, so that none of its lockstep rests on this meeting. Who is tied to an
+    actor with a, and to the others of the group with b in all, adds min(a, b).
+
+    Same as: ``pairs_reference.support_of_groups``.
+    """
+    n = len(groups.actor_offsets) - 1
+    inside = np.zeros(n, np.bool_)
+    ties = np.zeros(n, np.float64)
+    tied = np.empty(n, np.int32)
+    for g in range(span[0], span[1]):
+        first, last = groups.offsets[g], groups.offsets[g + 1]
+        n_tied = 0
+        for q in range(first, last):
+            inside[groups.members[q]] = True
+        for q in range(first, last):
+            j = groups.members[q]
+            for e in range(graph.offsets[j], graph.offsets[j + 1]):
+                k = graph.columns[e]
+                if not inside[k]:
+                    if ties[k] == 0.0:
+                        tied[n_tied] = k
+                        n_tied += 1
+                    ties[k] += graph.values[e]
+        for q in range(first, last):
+            i = groups.members[q]
+            total = 0.0
+            for e in range(graph.offsets[i], graph.offsets[i + 1]):
+                k = graph.columns[e]
+                if not inside[k]:
+                    total += min(graph.values[e], max(ties[k] - graph.values[e], 0.0))
+            support[groups.spots[q]] = total
+        for q in range(first, last):
+            inside[groups.members[q]] = False
+        for m in range(n_tied):
+            ties[tied[m]] = 0.0

@@ -1,0 +1,75 @@
+"""Plain NumPy and Python of ``pairs``: the specification, and the oracle of the tests. Slow and dense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringleader.arrays import Floats
+from ringleader.kernels.numba.pairs import Exposure, Graph, Groups, Rule
+
+
+def memberships(groups: Groups) -> Floats:
+    """(n_actors, n_groups) of 0 and 1."""
+    dense = np.zeros((len(groups.actor_offsets) - 1, len(groups.offsets) - 1))
+    for g in range(dense.shape[1]):
+        dense[groups.members[groups.offsets[g] : groups.offsets[g + 1]], g] = 1.0
+    return dense
+
+
+def expectations(exposure: Exposure, floor: float) -> Floats:
+    """mu of every pair, (n_actors, n_actors)."""
+    n = len(exposure.offsets) - 1
+    dense = np.zeros((n, exposure.n_slots))
+    for i in range(n):
+        mine = slice(exposure.offsets[i], exposure.offsets[i + 1])
+        dense[i, exposure.slots[mine]] = exposure.values[mine]
+    return np.maximum(dense @ dense.T, floor)
+
+
+def lockstep_of_actors(
+    groups: Groups, exposure: Exposure, rule: Rule, scores: Any, lengths: Any, span: tuple[int, int]
+) -> tuple[Any, Any]:
+    """See ``pairs.lockstep_of_actors``. The counterparts of an actor are in ascending order here."""
+    member = memberships(groups)
+    shared = member @ member.T
+    rates = (member * groups.log_rate) @ member.T
+    mu = expectations(exposure, rule.floor)
+    columns: list[int] = []
+    values: list[float] = []
+    for i in range(*span):
+        counted = (shared[i] >= rule.min_shared) & (np.arange(len(shared)) != i)
+        lengths[i] = 0
+        for j in np.flatnonzero(counted):
+            c = shared[i, j]
+            llr = c * np.log(c / mu[i, j]) - rates[i, j] - (c - mu[i, j]) - rule.doubt
+            if c > mu[i, j] and llr > 0.0:
+                columns.append(int(j))
+                values.append(float(llr))
+                lengths[i] += 1
+        for p in range(groups.actor_offsets[i], groups.actor_offsets[i + 1]):
+            g = groups.actor_groups[p]
+            total = 0.0
+            for j in np.flatnonzero(counted & (member[:, g] > 0)):
+                c, rest = shared[i, j] - 1, rates[i, j] - groups.log_rate[g]
+                if c > mu[i, j]:
+                    total += max(c * np.log(c / mu[i, j]) - rest - (c - mu[i, j]) - rule.doubt, 0.0)
+            scores[p] = total
+    return np.array(columns, np.int32), np.array(values, np.float64)
+
+
+def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:
+    """See ``pairs.support_of_groups``."""
+    n = len(groups.actor_offsets) - 1
+    ties = np.zeros((n, n))
+    for i in range(n):
+        mine = slice(graph.offsets[i], graph.offsets[i + 1])
+        ties[i, graph.columns[mine]] = graph.values[mine]
+    for g in range(*span):
+        inside = groups.members[groups.offsets[g] : groups.offsets[g + 1]]
+        outside = np.setdiff1d(np.arange(n), inside)
+        for q, i in zip(range(groups.offsets[g], groups.offsets[g + 1]), inside, strict=True):
+            others = inside[inside != i]
+            theirs = ties[np.ix_(others, outside)].sum(axis=0)
+            support[groups.spots[q]] = np.minimum(ties[i, outside], theirs).sum()

@@ -1,0 +1,136 @@
+"""Blocks that are not rows of factors: lambda with its gamma process, and the heads of the targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ringleader.arrays import Codes, Floats
+from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, View, no_terms
+from ringleader.kernels.reference import blocks as reference
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+
+
+def tau(shrinkage: Floats, floor: float = 0.0) -> Floats:
+    """Prior variances of lambda: tau_r = prod_{l <= r} delta_l, at least ``floor``."""
+    return np.asarray(np.maximum(np.exp(np.cumsum(np.log(shrinkage))), max(floor, 1e-300)))
+
+
+def gamma_shapes(rank: int) -> Floats:
+    """a_r = a_1 + (r - 1) / R with a_1 = 1."""
+    return 1.0 + np.arange(rank) / rank
+
+
+def update_shrinkage(
+    component_weights: Floats, shrinkage: Floats, generator: np.random.Generator | None = None
+) -> Floats:
+    """Each delta_r to its mode given the others, in order (model.md section 3); drawn, where there is a generator."""
+    rank = len(shrinkage)
+    delta = shrinkage.copy()
+    shapes = gamma_shapes(rank)
+    squares = component_weights**2
+    for r in range(rank):
+        inverse = np.exp(-(np.cumsum(np.log(delta)) - np.log(delta[r])))  # prod over l <= h, l != r of 1 / delta_l
+        total = 1 + 0.5 * (squares[r:] * inverse[r:]).sum()
+        shape = 0.5 * (rank - r) + shapes[r]
+        delta[r] = np.clip(total / (shape + 1 if generator is None else generator.gamma(shape)), 1e-100, 1e100)
+    return delta
+
+
+def lambda_step(
+    problem: Problem, state: State, view: View, cells: Codes, rule: Rule, scale: tuple[float, float] = (1.0, 1.0)
+) -> None:
+    """One step of lambda over the entries of cells, in place; unconstrained, as published.
+
+    ``scale`` multiplies the sums over entries and the step, like ``scale`` and ``rate`` of other blocks.
+    """
+    x = state.component_weights
+    gradient, curvature = problem.ops.lambda_moments(view, cells, rule)
+    gradient, curvature = scale[0] * gradient, scale[0] * curvature
+    if rule.action == STATISTICS:
+        carried = Statistics(state.second, state.first)
+        reference.carry(carried, -1, (gradient, curvature), x, rule.decay)
+        upper = np.zeros_like(curvature)
+        upper[np.triu_indices(len(x))] = state.second[-1]
+        curvature = upper + np.triu(upper, 1).T
+        gradient = state.first[-1] - curvature @ x
+    variance = tau(state.shrinkage, problem.config.tau_floor)
+    gradient = gradient - x / variance
+    curvature = curvature + np.diag(1 / variance)
+    x[:] = reference.move_block(curvature, gradient, x, rule._replace(nonnegative=False), scale[1])
+
+
+def balance(problem: Problem, state: State) -> None:
+    """Hand what |lambda| has above its cap to the factors, in place; the log-odds stay (model.md section 5, cure 4)."""
+    cap = problem.config.lambda_cap
+    if cap <= 0 or not problem.config.learn_lambda:
+        return
+    excess = np.maximum(np.abs(state.component_weights) / cap, 1.0)
+    if (excess > 1).any():
+        state.component_weights[:] /= excess
+        state.factors[:] *= (excess ** (1 / state.modes)).astype(state.factors.dtype)
+
+
+def head_variance(beta: Floats, problem: Problem) -> Floats:
+    """Prior variances of one head: rho2 where learned, else ``variance`` with a wide bias."""
+    config = problem.config
+    if config.learn_variances:
+        return (beta**2 + 2 * config.b1) / (2 * config.a_c + 3)
+    variance = np.full(beta.shape, config.variance)
+    variance[0] = config.bias_variance
+    return variance
+
+
+def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: Rule) -> None:
+    """One step of a target's head on the rows of its labelled entities, and its noise, in place."""
+    values = problem.targets[target].values
+    if len(values) == 0:
+        return
+    beta, noise = state.heads[target], float(state.noise[target])
+    gradient, curvature = problem.ops.head_moments(rows, values, beta, noise, rule)
+    variance = head_variance(beta, problem)
+    gradient -= beta / variance
+    curvature[np.diag_indices_from(curvature)] += 1 / variance
+    rate = 0.0 if rule.action == GRADIENT and problem.config.carry else 1.0
+    beta[:] = reference.move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    if noise > 0:
+        config = problem.config
+        residual = values - beta[0] - np.einsum("mr,r->m", rows, beta[1:])
+        state.noise[target] = ((residual**2).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
+
+
+def label_terms(problem: Problem, state: State, mode: int) -> Terms:
+    """The label terms of a mode, grouped by entity; none where labels do not move the factors."""
+    targets = problem.targets_of(mode)
+    if not targets or not problem.config.joint:
+        return no_terms(state.rank)
+    codes = np.concatenate([problem.targets[t].codes for t in targets])
+    order = np.argsort(codes, kind="stable")
+    offsets = np.zeros(problem.tensor.shape[mode] + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=len(offsets) - 1), out=offsets[1:])
+    return Terms(
+        offsets,
+        np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order],
+        np.concatenate([problem.targets[t].values for t in targets])[order],
+        state.heads,
+        state.noise,
+    )
+
+
+def labelled_rows(problem: Problem, state: State, target: int) -> Floats:
+    """A view of ``state.cavities``: one row per label of a target."""
+    counts = [len(t.codes) for t in problem.targets]
+    begin = sum(counts[:target])
+    return state.cavities[begin : begin + counts[target]]
+
+
+def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity: Floats) -> None:
+    """Take the rows on which the heads of a mode are fitted: cavity rows where solved (not NaN), else the rows."""
+    for t in problem.targets_of(mode):
+        codes, rows = problem.targets[t].codes, labelled_rows(problem, state, t)
+        if len(cavity):
+            solved = cavity[terms.offsets[codes]]
+            known = ~np.isnan(solved[:, 0])
+            rows[known] = solved[known]
+        else:
+            rows[:] = state.rows(mode)[codes]

@@ -1,0 +1,9 @@
+"""Charts of a model: axes in, axes out. ``rl.plot.core(model, 0)`` draws on new axes; ``ax=`` draws on yours.
+
+``axes`` holds the public functions, ``charts`` what a chart is, ``core_data`` and ``score_data`` make them, ``draw``
+puts them on axes: the report draws the same ones.
+"""
+
+from ringleader.plot.axes import components, core, precision_recall, ratings, roc, scores, timeline, training
+
+__all__ = ["components", "core", "precision_recall", "ratings", "roc", "scores", "timeline", "training"]

@@ -1,0 +1,229 @@
+"""Draws a chart on axes. Every text that came from the data is shown as it is: no mathematics, no line breaks."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Scores, Timeline, Training
+from ringleader.plot.colours import BAD, CORE, GOOD, GRID, INK, MARKET, MUTED, RATINGS
+from ringleader.plot.dates import time_ticks
+from ringleader.wording import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TEXT, SMALL = 9.0, 7.0
+NAMED_ROWS, NAMED_COLUMNS = 40, 45
+"""Rows and columns of a matrix up to which every one is named."""
+ROW_LETTERS, COLUMN_LETTERS = 24, 14
+"""Letters of their names that fit."""
+SQUARE = np.array([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)])
+SQUARE_CODES = np.array([1, 2, 2, 2, 79], np.uint8)  # matplotlib's MOVETO, LINETO and CLOSEPOLY
+FOOT = 0.7
+"""Where the bars of a logarithmic histogram stand, so that one entity is seen."""
+GAP = 0.12
+"""Of a cell of the matrix, between neighbours."""
+
+
+@singledispatch
+def draw(chart: Chart, ax: Axes) -> Axes:
+    """Draws the chart and returns the axes."""
+    raise TypeError(f"{type(chart).__name__} cannot be drawn")
+
+
+@draw.register(Matrix)
+def _matrix(chart: Matrix, ax: Axes) -> Axes:
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+
+    height, width = len(chart.row_names), len(chart.column_names)
+    ax.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+    for level, name in chart.levels:
+        corners = np.array([(column, row) for row, column, found in chart.cells if found == level], float).reshape(
+            -1, 2
+        )
+        # One path for all squares of a colour: each a corner, three sides and a close.
+        squares = corners[:, None, :] - 0.5 + GAP / 2 + (1 - GAP) * SQUARE[None]
+        codes = np.tile(SQUARE_CODES, len(corners))
+        path = Path(squares.reshape(-1, 2), codes)
+        ax.add_patch(PathPatch(path, facecolor=RATINGS[level], edgecolor="none", linewidth=0, label=name))
+    frame = Rectangle((-0.5, -0.5), chart.core_columns, chart.core_rows, fill=False, edgecolor=INK, linewidth=1.4)
+    frame.set_clip_on(False)
+    ax.add_patch(frame)
+    _prepare(ax, chart, grid=None)
+    rows = chart.row_names if names_rows(chart) else ()
+    columns = chart.column_names if names_columns(chart) else ()
+    ax.set_yticks(range(len(rows)), [_label(name, ROW_LETTERS) for name in rows])
+    ax.set_xticks(range(len(columns)), [_label(name, COLUMN_LETTERS) for name in columns])
+    ax.tick_params(axis="both", labelsize=SMALL, length=0)
+    ax.tick_params(axis="x", labelrotation=90)
+    others = f"; {width - chart.core_columns} others at the right" if width > chart.core_columns else ""
+    ax.set_xlabel(
+        _dollars(f"{plural(chart.column_mode)}: {chart.core_columns} of the core{others}"), color=MUTED, fontsize=TEXT
+    )
+    ax.set_ylabel(_dollars(chart.row_mode), color=MUTED, fontsize=TEXT)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    _legend(ax, left=True)
+    return ax
+
+
+@draw.register(Timeline)
+def _timeline(chart: Timeline, ax: Axes) -> Axes:
+    starts = np.array(chart.starts, "datetime64[s]")
+    ax.stairs(chart.market, starts, fill=True, color=MARKET, label="market")
+    ax.stairs(chart.core, starts, fill=False, color=CORE, linewidth=1.6, label="core")
+    _prepare(ax, chart, grid="y")
+    ax.set_xticks(*time_ticks(chart.starts[0], chart.starts[-1]))
+    ax.yaxis.set_major_formatter(_percents)
+    ax.set_xlim(starts[0], starts[-1])
+    ax.set_ylim(0, None)
+    ax.set_ylabel("share of its own reviews", color=MUTED, fontsize=TEXT)
+    _legend(ax)
+    return ax
+
+
+@draw.register(Ratings)
+def _ratings(chart: Ratings, ax: Axes) -> Axes:
+    at = np.arange(len(chart.values))
+    ax.bar(at - 0.2, chart.market, 0.38, color=MARKET, label="market")
+    ax.bar(at + 0.2, chart.core, 0.38, color=CORE, label="core")
+    _prepare(ax, chart, grid="y")
+    kept = at[:: max(1, -(-len(at) // 10))]
+    ax.set_xticks(kept, [chart.values[i] for i in kept])
+    ax.yaxis.set_major_formatter(_percents)
+    ax.set_xlabel("rating", color=MUTED, fontsize=TEXT)
+    ax.set_ylabel("share of its own ratings", color=MUTED, fontsize=TEXT)
+    _legend(ax)
+    return ax
+
+
+@draw.register(Scores)
+def _scores(chart: Scores, ax: Axes) -> Axes:
+    edges = np.array(chart.edges)
+    counts = np.array(chart.counts)
+    some = counts > 0
+    width = np.diff(edges)[some] * 0.92
+    ax.bar(edges[:-1][some], counts[some] - FOOT, width, bottom=FOOT, align="edge", color=MARKET, label="all")
+    most = max([2, *chart.counts])
+    floor = 0.45 if not chart.known else 0.45 * float(most) ** (-0.13 * len(chart.known))
+    ax.set_yscale("log")
+    ax.set_ylim(floor, most * 1.6)
+    room = np.log(0.7 / floor) if chart.known else 0.0
+    for i, (kind, values) in enumerate(chart.known):
+        colour = {"known bad": BAD, "known good": GOOD}.get(kind, CORE)
+        height = 0.62 * np.exp(-room * (i + 0.45) / len(chart.known))
+        ax.plot(values, np.full(len(values), height), linestyle="none", marker="|", markersize=9, markeredgewidth=1.1,
+                color=colour, label=kind)  # fmt: skip
+    _prepare(ax, chart, grid="y")
+    ticks = [t for t in (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000) if t <= most * 1.6]
+    ax.set_yticks(ticks, [f"{t:,}" for t in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel(_dollars(chart.name), color=MUTED, fontsize=TEXT)
+    ax.set_ylabel("how many (log scale)", color=MUTED, fontsize=TEXT)
+    _legend(ax)
+    return ax
+
+
+@draw.register(Curve)
+def _curve(chart: Curve, ax: Axes) -> Axes:
+    ax.plot((0, 1), chart.chance, color=MARKET, linewidth=1.2, linestyle=(0, (4, 3)), label="chance")
+    ax.plot(chart.x, chart.y, color=CORE, linewidth=1.8, drawstyle="steps-pre" if chart.steps else "default",
+            label="model", clip_on=False)  # fmt: skip
+    _prepare(ax, chart, grid="both")
+    ax.set(xlim=(0, 1), ylim=(0, 1.02))
+    ax.set_xlabel(chart.x_name, color=MUTED, fontsize=TEXT)
+    ax.set_ylabel(chart.y_name, color=MUTED, fontsize=TEXT)
+    _legend(ax)
+    return ax
+
+
+@draw.register(Training)
+def _training(chart: Training, ax: Axes) -> Axes:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.plot(chart.sweeps, chart.likelihood, color=CORE, linewidth=1.8, marker="o", markersize=3.5, label="training")
+    if chart.heldout:
+        ax.plot(chart.sweeps, chart.heldout, color=GOOD, linewidth=1.8, marker="o", markersize=3.5, label="held out")
+    _prepare(ax, chart, grid="y")
+    if chart.heldout:
+        _legend(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel("sweep", color=MUTED, fontsize=TEXT)
+    ax.set_ylabel(chart.header[1], color=MUTED, fontsize=TEXT)
+    return ax
+
+
+@draw.register(Components)
+def _components(chart: Components, ax: Axes) -> Axes:
+    at = np.arange(len(chart.shares))
+    ax.bar(at, chart.shares, 0.75, color=CORE)
+    _prepare(ax, chart, grid="y")
+    kept = at[:: max(1, -(-len(at) // 16))]
+    ax.set_xticks(kept, [chart.names[i] for i in kept])
+    ax.yaxis.set_major_formatter(_percents)
+    ax.set_xlabel("component, largest first", color=MUTED, fontsize=TEXT)
+    ax.set_ylabel("share of the tensor's size", color=MUTED, fontsize=TEXT)
+    return ax
+
+
+def _prepare(ax: Axes, chart: Chart, grid: Literal["both", "x", "y"] | None) -> None:
+    """Title, spines and grid as all charts have them."""
+    ax.set_title(_dollars(chart.title), loc="left", fontsize=TEXT + 1, color=INK, wrap=True)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(MARKET)
+        spine.set_linewidth(0.8)
+    ax.tick_params(axis="both", labelsize=TEXT, labelcolor=MUTED, color=MARKET, length=3)
+    ax.set_axisbelow(True)
+    if grid is not None:
+        ax.grid(True, axis=grid, color=GRID, linewidth=0.7)
+
+
+def _legend(ax: Axes, *, left: bool = False) -> None:
+    """Names of what is drawn, in one line above the axes and below the title."""
+    handles, names = ax.get_legend_handles_labels()
+    if handles:
+        ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=TEXT + 1, color=INK, wrap=True, pad=TEXT * 2.2)
+        ax.legend(
+            handles,
+            names,
+            loc="lower left" if left else "lower right",
+            bbox_to_anchor=(0.0 if left else 1.0, 1.0),
+            ncols=len(names),
+            frameon=False,
+            fontsize=TEXT,
+            labelcolor=INK,
+            handlelength=1.1,
+            handleheight=0.9,
+            columnspacing=1.2,
+            borderpad=0.2,
+            handletextpad=0.5,
+        )
+
+
+def _percents(value: float, _: float) -> str:
+    return f"{100 * value:g}%"
+
+
+def names_rows(chart: Matrix) -> bool:
+    """Whether the rows of a matrix are few enough to be named."""
+    return len(chart.row_names) <= NAMED_ROWS
+
+
+def names_columns(chart: Matrix) -> bool:
+    """Whether the columns of a matrix are few enough to be named."""
+    return len(chart.column_names) <= NAMED_COLUMNS
+
+
+def _label(name: str, letters: int) -> str:
+    return _dollars(name if len(name) <= letters else f"{name[: letters - 1]}…")
+
+
+def _dollars(text: str) -> str:
+    """Text in which dollars begin no mathematics."""
+    return text.replace("$", r"\$")

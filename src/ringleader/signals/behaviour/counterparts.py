@@ -1,0 +1,179 @@
+"""Who an entity deals with: how its reviews spread over its counterparts, and what those counterparts are like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.signals.behaviour.market import HIGH, LOW, Column, Judged, Market, ratio
+from ringleader.signals.behaviour.time import active_weeks, largest_bursts, sum_by
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import plural
+
+FEW = 2
+"""Counterparts with at most so many reviews are newcomers or throwaways."""
+
+SHRINK = 1.0
+"""Reviews at the market's mean that are added to what others gave, so that one other opinion is not taken for truth."""
+
+CROWDED = 2.0
+"""A review came in a crowd where its excess is above this, in standard deviations."""
+
+
+class Pairs(NamedTuple):
+    """Distinct (entity, counterpart)."""
+
+    entity: Numbers
+    other: Numbers
+    seen: Floats  # reviews of the pair
+    elsewhere: Floats  # reviews of the counterpart with others
+    where: Numbers  # (n_cells,), the pair of each cell
+
+
+def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j: int) -> Iterator[Column]:
+    """What an entity's counterparts of mode j are like, and how its reviews are spread over them."""
+    name, n, size = tensor.modes[j], len(judged.volume), tensor.shape[j]
+    other = tensor.coordinates[:, j].astype(np.int64)
+    keys, found = np.unique(judged.codes * size + other, return_inverse=True)
+    where = found.reshape(-1)
+    w = market.weights
+    seen = sum_by(where, w, len(keys))
+    theirs = sum_by(other, w, size)
+    pairs = Pairs(keys // size, keys % size, seen, theirs[keys % size] - seen, where)
+    yield from _concentration(name, pairs, judged.volume)
+    busy = np.log1p(pairs.elsewhere)
+    few = (theirs[pairs.other] <= FEW).astype(np.float64)
+    usual = float(few.mean()) if len(few) else 0.0
+    mean = judged.mean(w, busy[where])
+    group = "counterpart"
+    yield Column(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
+    middle = _median_log(pairs.entity, pairs.elsewhere, n, judged.usual(w, busy[where]))
+    yield Column(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
+    share = ratio(sum_by(pairs.entity, few, n), np.bincount(pairs.entity, minlength=n), usual)
+    yield Column(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", share)
+    if market.ratings is not None and judged.mode != market.rating:
+        yield from _deviation(name, market, judged, pairs, market.ratings)
+    if market.bins is not None and market.calendar is not None and judged.mode != market.time:
+        yield from _age(name, market, judged, other, market.bins)
+        yield from _pair_bursts(name, market, pairs, n)
+        if j in market.crowds:
+            yield from _crowd(name, market, judged, j, pairs)
+
+
+def _deviation(name: str, market: Market, judged: Judged, pairs: Pairs, ratings: Floats) -> Iterator[Column]:
+    """Its ratings against those that its counterparts have with others: all its own are left out."""
+    w = market.weights
+    own = sum_by(pairs.where, w * ratings, len(pairs.seen))
+    opinion = _elsewhere(pairs, own, judged.usual(w, ratings))
+    apart = ratings - opinion[pairs.where]
+    sentence = f"Its ratings minus those its {plural(name)} have elsewhere (mean)"
+    yield Column(f"{name}_deviation", "deviation", sentence, judged.mean(w, apart))
+    sentence = f"Distance of its ratings from those its {plural(name)} have elsewhere (mean)"
+    yield Column(f"{name}_disagreement", "deviation", sentence, judged.mean(w, np.abs(apart)))
+
+
+def _age(name: str, market: Market, judged: Judged, other: Numbers, bins: Numbers) -> Iterator[Column]:
+    """How old its counterparts were when they met."""
+    born = np.full(int(other.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(born, other, bins)
+    age = bins - born[other]
+    sentence = f"Time since the first review of its {name}, at its reviews (mean logarithm)"
+    yield Column(f"{name}_age", "age", sentence, judged.mean(market.weights, np.log1p(age)))
+    sentence = f"Share of its reviews that came in the first period of its {name}"
+    yield Column(f"{name}_newborn", "age", sentence, judged.mean(market.weights, (age == 0).astype(np.float64)))
+
+
+def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Column]:
+    """The largest burst that an entity had with a single counterpart: a campaign for one product of a large seller."""
+    assert market.bins is not None and market.calendar is not None
+    kinds = [("boost_burst", "good reviews", HIGH), ("attack_burst", "bad reviews", LOW)]
+    kinds = kinds if market.side is not None else [("burst", "reviews", HIGH)]
+    total = max(float(market.weights.sum()), 1.0)
+    chosen = [np.ones(len(pairs.where), np.bool_) if market.side is None else market.side == k for _, _, k in kinds]
+    shares = [float(market.weights[kind].sum()) / total for kind in chosen]
+    cells = np.flatnonzero(pairs.seen[pairs.where] > 1)  # one review is no burst
+    weeks = active_weeks(pairs.where[cells], market.bins[cells], market.calendar)
+    weights = market.weights[cells]
+    counted = [sum_by(weeks.where, weights * kind[cells], len(weeks.keys)) for kind in chosen]
+    length = market.calendar.windows[1]
+    found = largest_bursts(weeks, counted, shares, pairs.seen, market.calendar, length)
+    for (kind, sentence, _), burst in zip(kinds, found, strict=True):
+        z = np.zeros(n)
+        np.maximum.at(z, pairs.entity, burst.z)
+        yield Column(f"{name}_{kind}", "burst", f"Largest burst of its {sentence} with a single {name}", z)
+
+
+def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Iterator[Column]:
+    """Whether its reviews come when its counterparts are crowded, and whether these go from crowd to crowd."""
+    w, crowd = market.weights, market.crowds[j]
+    sentence = f"How unusually many reviews alike its {plural(name)} had around its reviews (mean)"
+    yield Column(f"{name}_crowd", "crowd", sentence, judged.mean(w, crowd))
+    sentence = f"Share of its reviews that came in a crowd of reviews alike of its {name}"
+    yield Column(f"{name}_crowded", "crowd", sentence, judged.mean(w, (crowd > CROWDED).astype(np.float64)))
+    others = [market.crowds[i] for i in market.ids if i != j]
+    habit = np.mean(others, axis=0) if others else crowd
+    own = sum_by(pairs.where, w * habit, len(pairs.seen))
+    leaning = _elsewhere(pairs, own, judged.usual(w, habit))[pairs.where]
+    sentence = f"How far the other reviews of its {plural(name)} came in crowds (mean)"
+    yield Column(f"{name}_crowd_elsewhere", "crowd", sentence, judged.mean(w, leaning))
+    both = np.maximum(habit, 0.0) * np.maximum(leaning, 0.0)
+    sentence = f"How far its reviews in crowds are those of {plural(name)} who go from crowd to crowd (mean)"
+    yield Column(f"{name}_crowd_again", "crowd", sentence, judged.mean(w, both))
+
+
+def _elsewhere(pairs: Pairs, own: Floats, usual: float) -> Floats:
+    """Mean of a counterpart's reviews with others than the entity, drawn a little to the usual, one per pair.
+
+    own : sum over the reviews of each pair.
+    """
+    size = int(pairs.other.max(initial=0)) + 1
+    theirs = sum_by(pairs.other, own, size)[pairs.other] - own
+    return np.asarray((theirs + SHRINK * usual) / (pairs.elsewhere + SHRINK))
+
+
+def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Column]:
+    n = len(volume)
+    number = np.bincount(pairs.entity, minlength=n)
+    most = np.zeros(n)
+    np.maximum.at(most, pairs.entity, pairs.seen)
+    twice = sum_by(pairs.entity, pairs.seen * (pairs.seen - 1.0), n)
+    share = np.maximum(ratio(pairs.seen, volume[pairs.entity]), 1e-300)
+    entropy = -sum_by(pairs.entity, share * np.log(share), n)
+    yield Column(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", np.log1p(number))
+    yield Column(
+        f"{name}_top_share", "concentration", f"Share of its reviews with its main {name}", ratio(most, volume)
+    )
+    yield Column(
+        f"{name}_same",
+        "concentration",
+        f"Chance that two of its reviews have the same {name}",
+        ratio(twice, volume * (volume - 1.0)),
+    )
+    yield Column(
+        f"{name}_evenness",
+        "concentration",
+        f"How evenly its reviews are spread over its {plural(name)} (1: evenly)",
+        ratio(entropy, np.log(np.maximum(number, 1)), 1.0),
+    )
+    yield Column(
+        f"{name}_repeats",
+        "concentration",
+        f"Share of its reviews that repeat a {name}",
+        ratio(volume - number, volume),
+    )
+
+
+def _median_log(entity: Numbers, counts: Floats, n: int, neutral: float) -> Floats:
+    """Median of log(1 + counts) of each entity; counts are whole."""
+    most = int(counts.max()) + 1 if len(counts) else 1
+    ordered = np.log1p(np.sort(entity * most + counts.astype(np.int64)) % most)
+    number = np.bincount(entity, minlength=n)
+    begin = np.cumsum(number) - number
+    result = np.full(n, neutral)
+    has = number > 0
+    low, high = begin + (number - 1) // 2, begin + number // 2
+    result[has] = 0.5 * (ordered[low[has]] + ordered[high[has]])
+    return result

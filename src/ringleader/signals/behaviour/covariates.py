@@ -1,0 +1,209 @@
+"""What each entity does: behaviour covariates of any mode, computed from the tensor alone.
+
+``behaviour(tensor, "seller")`` gives one row per seller: volume, concentration, ratings, bursts against the market's
+own calendar, and what its counterparts (its reviewers and products) are like. Whatever needs a mode that is not there
+(rating, time, another mode of ids) is left out; every covariate that is there has a finite value for every entity,
+and a neutral one for those who have too few reviews to say anything (docs/covariates.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.errors import SettingsError
+from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
+from ringleader.signals.behaviour.market import HIGH, LOW, Column, Judged, Market, ratio, read_market
+from ringleader.signals.behaviour.time import (
+    Burst,
+    Calendar,
+    Weeks,
+    active_weeks,
+    dispersion,
+    largest_bursts,
+    life,
+    longest_gap,
+    say_length,
+    sum_by,
+)
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Covariates", "Market", "behaviour", "read_market"]
+
+WINDOW_NAMES = ("short", "medium", "long")
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """Behaviour of the entities of one mode.
+
+    names : of the columns.
+    values : float64 (n_k, F), finite everywhere.
+    descriptions : for each name one plain sentence.
+    groups : for each name the kind of behaviour: volume, concentration, rating, deviation, burst, rhythm, counterpart,
+        age or crowd.
+    bursts : for each name that is a burst, the window behind it.
+    """
+
+    mode: str
+    names: tuple[str, ...]
+    values: Floats
+    descriptions: dict[str, str]
+    groups: dict[str, str]
+    bursts: dict[str, Burst]
+    calendar: Calendar | None = None
+
+    def frame(self, tensor: SparseTensor) -> pd.DataFrame:
+        """The covariates as a table, one row per entity, indexed by its id."""
+        import pandas as pd
+
+        vocabulary = tensor.vocabulary(self.mode)
+        if len(vocabulary) != len(self.values):
+            raise SettingsError(
+                f"{len(self.values)} rows of covariates, but the tensor has {len(vocabulary)} {self.mode} entities; "
+                "pass the tensor they were computed from"
+            )
+        index = pd.Index(vocabulary.decode(np.arange(len(vocabulary))), name=self.mode)
+        return pd.DataFrame(self.values, index=index, columns=list(self.names))
+
+    def sentence(self, name: str, code: int) -> str:
+        """What one covariate says about one entity, in words."""
+        if name not in self.descriptions:
+            raise SettingsError(f"there is no covariate {name!r}; there are {', '.join(self.names)}")
+        if name in self.bursts and self.calendar is not None:
+            burst, calendar = self.bursts[name], self.calendar
+            start = str(np.datetime64(calendar.start + int(burst.start[code]) * calendar.bin_seconds, "s"))
+            start = start.removesuffix("T00:00:00")
+            length = say_length(burst.length, calendar.bin_seconds)
+            if not self.values[code, self.names.index(name)] > 0:
+                return f"{self.descriptions[name].replace(' a burst', ' no burst')} of {length}"
+            return (
+                f"{self.descriptions[name]}: {burst.seen[code]:.0f} in the {length} from {start}, "
+                f"where {burst.expected[code]:.1f} were expected"
+            )
+        return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
+
+
+def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = None) -> Covariates:
+    """Behaviour covariates of every entity of a mode.
+
+    market : of ``read_market``, to share the work between modes.
+    """
+    k = tensor.mode_index(mode)
+    market = read_market(tensor) if market is None else market
+    name = tensor.modes[k]
+    codes = tensor.coordinates[:, k].astype(np.int64)
+    volume = sum_by(codes, market.weights, tensor.shape[k])
+    judged = Judged(k, codes, volume)
+    columns = [Column("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
+    if market.calendar is not None and market.bins is not None and k != market.time:
+        weeks = active_weeks(codes, market.bins, market.calendar)
+        columns += _rhythm(market, weeks, volume)
+    if market.ratings is not None and market.side is not None and k != market.rating:
+        top = next((column.burst for column in columns if column.name == "burst_medium"), None)
+        columns += _rating(market, judged, market.ratings, market.side, top)
+    for j in market.ids:
+        if j != k:
+            columns += counterpart_columns(tensor, market, judged, j)
+    values = np.stack([column.values for column in columns], axis=1)
+    return Covariates(
+        name,
+        tuple(column.name for column in columns),
+        np.ascontiguousarray(values),
+        {column.name: column.sentence for column in columns},
+        {column.name: column.group for column in columns},
+        {column.name: column.burst for column in columns if column.burst is not None},
+        market.calendar,
+    )
+
+
+def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Column]:
+    """Bursts and the spread of an entity's reviews over the calendar."""
+    assert market.calendar is not None
+    calendar, n = market.calendar, len(volume)
+    seen = sum_by(weeks.where, market.weights, len(weeks.keys))
+    kinds = [("burst", "Its reviews came in a burst", np.ones_like(market.weights))]
+    if market.side is not None:
+        kinds.append(("boost_burst", "Its good reviews came in a burst", (market.side == HIGH).astype(np.float64)))
+        kinds.append(("attack_burst", "Its bad reviews came in a burst", (market.side == LOW).astype(np.float64)))
+    total = max(float(market.weights.sum()), 1.0)
+    counted = [sum_by(weeks.where, market.weights * kind[2], len(weeks.keys)) for kind in kinds]
+    shares = [float(kind.sum()) / total for kind in counted]
+    columns = []
+    for window, length in zip(WINDOW_NAMES, calendar.windows, strict=True):
+        found = largest_bursts(weeks, counted, shares, volume, calendar, length)
+        columns += [
+            Column(f"{kind}_{window}", "burst", sentence, burst.z, burst)
+            for (kind, sentence, _), burst in zip(kinds, found, strict=True)
+        ]
+    top = next(column.burst for column in columns if column.name == "burst_medium")
+    assert top is not None
+    first, last = life(weeks, n)
+    span, gap = last - first, longest_gap(weeks, n)
+    active = np.bincount(weeks.entity, minlength=n)
+    window = say_length(top.length, calendar.bin_seconds)
+    together = sum_by(weeks.entity, seen * (seen - 1.0), n)
+    unit = say_length(1, calendar.bin_seconds)
+    return [
+        *columns,
+        Column("burst_share", "rhythm", f"Share of its reviews in its burst of {window}", ratio(top.seen, volume)),
+        Column("active_bins", "rhythm", f"Periods ({unit}) in which it was active (logarithm)", np.log1p(active)),
+        Column("span", "rhythm", "Time from its first to its last review (logarithm)", np.log1p(span)),
+        Column("longest_gap", "rhythm", "Longest silence between two of its reviews (logarithm)", np.log1p(gap)),
+        Column("gap_share", "rhythm", "Longest silence as a share of its life", ratio(gap, span)),
+        Column(
+            "same_time",
+            "rhythm",
+            f"Chance that two of its reviews fall into the same {unit}",
+            ratio(together, volume * (volume - 1.0)),
+        ),
+        Column(
+            "unsteadiness",
+            "rhythm",
+            "How unevenly its reviews lie over its life, the market's calendar allowed for",
+            dispersion(weeks, seen, volume, calendar),
+        ),
+    ]
+
+
+def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top: Burst | None) -> list[Column]:
+    """Level, spread and extremes of the ratings; whether its burst was kinder than the rest."""
+    w, (least, most) = market.weights, market.scale
+
+    def share(chosen: npt.NDArray[np.bool_]) -> Floats:
+        return judged.mean(w, chosen.astype(np.float64))
+
+    mean = judged.mean(w, ratings)
+    apart = ratings - mean[judged.codes]
+    spread = np.sqrt(ratio(sum_by(judged.codes, w * apart**2, len(mean)), judged.volume))
+    columns = [
+        Column("rating_mean", "rating", "Mean of its ratings", mean),
+        Column("rating_spread", "rating", "Spread of its ratings (standard deviation)", spread),
+        Column("rating_top", "rating", "Share of its ratings that are the highest in use", share(ratings == most)),
+        Column("rating_bottom", "rating", "Share of its ratings that are the lowest in use", share(ratings == least)),
+        Column(
+            "rating_extreme",
+            "rating",
+            "Share of its ratings at either end of the scale",
+            share((ratings == most) | (ratings == least)),
+        ),
+        Column("rating_good", "rating", "Share of its ratings that are good", share(sides == HIGH)),
+        Column("rating_bad", "rating", "Share of its ratings that are bad", share(sides == LOW)),
+    ]
+    if top is not None and market.bins is not None:
+        start = top.start[judged.codes]
+        inside = (market.bins >= start) & (market.bins < start + top.length) & (top.z[judged.codes] > 0)
+        part = sum_by(judged.codes, w * inside, len(mean))
+        gain = sum_by(judged.codes, w * inside * apart, len(mean))
+        # Deviations from its own mean sum to zero, so what the burst gained the rest lost.
+        lift = gain / (part + SHRINK) + gain / (judged.volume - part + SHRINK)
+        sentence = "How much better its ratings were in its burst than outside it"
+        columns.append(Column("burst_lift", "rating", sentence, lift))
+    return columns

@@ -1,0 +1,223 @@
+"""When things happen: the market's calendar, bursts against it, and how a life is spread over it.
+
+Every array over entities is (n_k,), every array over cells (n_cells,). Weights are multiplicities: how many reviews
+fell into a cell. Time is counted in bins from the market's first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.tensor.vocabulary import Vocabulary
+
+DAY = 86_400
+WINDOW_DAYS = (7, 21, 42)
+"""Windows of a burst where bins last a day or more; never less than one bin."""
+
+WINDOW_BINS = (1, 10, 60)
+"""Windows where bins are shorter than a day, as in network data."""
+
+LONGEST_TABLE = 1 << 22
+"""Bins up to which the calendar is looked up in a table, not searched."""
+
+PRIOR = 1.0
+"""Added to an expectation under the root, so that two reviews of a small account do not make a burst."""
+
+
+class Calendar(NamedTuple):
+    """When the whole market reviews."""
+
+    occupied: Numbers  # bins with a review, ascending
+    before: Floats  # (len(occupied) + 1,), share of the market's reviews before each of them, and 1
+    n_bins: int  # from the first to the last bin
+    bin_seconds: int
+    start: int  # Unix seconds of bin 0
+    windows: tuple[int, ...]  # lengths in bins: short, medium, long
+    rank: Numbers | None  # (n_bins + 1,), occupied bins before each bin; None where time is too long for a table
+
+    def passed(self, bins: Numbers) -> Numbers:
+        """How many occupied bins lie before each bin."""
+        if self.rank is None:
+            return np.searchsorted(self.occupied, bins)
+        return np.asarray(self.rank[np.clip(bins, 0, self.n_bins)])
+
+    def share(self, first: Numbers, end: Numbers) -> Floats:
+        """Share of the market's reviews in bins first <= b < end."""
+        return np.asarray(self.before[self.passed(end)] - self.before[self.passed(first)])
+
+
+class Burst(NamedTuple):
+    """The window in which an entity stands out most. Zeros where it has no reviews of the kind."""
+
+    z: Floats  # (seen - 1 - expected) / sqrt(expected + 1), at least 0; one review is no burst
+    seen: Floats  # reviews in the window
+    expected: Floats  # reviews to be expected there
+    start: Numbers  # first bin of the window
+    length: int  # bins
+
+
+class Weeks(NamedTuple):
+    """Distinct (entity, bin), sorted: when each entity is active."""
+
+    keys: Numbers  # entity * stride + bin
+    stride: int
+    entity: Numbers
+    bins: Numbers
+    where: Numbers  # (n_cells,), position of each cell
+
+
+def read_calendar(vocabulary: Vocabulary, codes: npt.NDArray[np.int32], weights: Floats) -> tuple[Numbers, Calendar]:
+    """The bin of each cell, and the calendar they make."""
+    starts = np.asarray(vocabulary.values, dtype=np.int64)
+    width = vocabulary.bin_seconds or _narrowest(starts)
+    used = starts[np.unique(codes)]
+    first = int(used.min()) if len(used) else 0
+    bins = ((starts - first) // width)[codes]
+    occupied, where = np.unique(bins, return_inverse=True)
+    volume = sum_by(where.reshape(-1), weights, len(occupied))
+    before = np.concatenate([[0.0], np.cumsum(volume)]) / max(float(volume.sum()), 1.0)
+    n_bins = int(occupied[-1]) + 1 if len(occupied) else 0
+    rank = np.searchsorted(occupied, np.arange(n_bins + 1)) if n_bins <= LONGEST_TABLE else None
+    return bins, Calendar(occupied, before, n_bins, width, first, windows_for(width), rank)
+
+
+def windows_for(bin_seconds: int) -> tuple[int, ...]:
+    """Short, medium and long window in bins, each longer than the one before."""
+    if bin_seconds < DAY:
+        return WINDOW_BINS
+    lengths: list[int] = []
+    for days in WINDOW_DAYS:
+        lengths.append(max(round(days * DAY / bin_seconds), lengths[-1] + 1 if lengths else 1))
+    return tuple(lengths)
+
+
+def say_length(bins: int, bin_seconds: int) -> str:
+    """A number of bins in words: ``3 weeks``, ``10 minutes``."""
+    seconds = bins * bin_seconds
+    for unit, size in (("week", 7 * DAY), ("day", DAY), ("hour", 3600), ("minute", 60), ("second", 1)):
+        if seconds % size == 0:
+            number = seconds // size
+            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    raise AssertionError("seconds are whole")
+
+
+def active_weeks(codes: Numbers, bins: Numbers, calendar: Calendar) -> Weeks:
+    # Keys of one entity and those of the next are further apart than any window, so that no window reaches over.
+    stride = calendar.n_bins + 2 * max(calendar.windows) + 1
+    keys, where = np.unique(codes * stride + bins, return_inverse=True)
+    entity = keys // stride
+    return Weeks(keys, stride, entity, keys - entity * stride, where.reshape(-1))
+
+
+def largest_bursts(
+    weeks: Weeks, counted: Sequence[Floats], shares: Sequence[float], volume: Floats, calendar: Calendar, length: int
+) -> list[Burst]:
+    """The window with the largest z of every entity, among those that begin or end in a bin where it has reviews.
+
+    counted : for each kind of review looked for, how many there are in each of ``weeks``.
+    shares : of the market's reviews that are of each kind. Expected are volume * share * the calendar's share.
+    volume : all reviews of each entity, (n,).
+    """
+    n, rows = len(volume), len(weeks.keys)
+    best = [Burst(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.int64), length) for _ in counted]
+    if not rows:
+        return best
+    running = [np.concatenate([[0.0], np.cumsum(kind)]) for kind in counted]
+    heads = np.flatnonzero(np.concatenate([[True], weeks.entity[1:] != weeks.entity[:-1]]))
+    present = weeks.entity[heads]
+    position = np.arange(rows)
+    windows = (
+        (weeks.bins, position, np.searchsorted(weeks.keys, weeks.keys + length)),
+        (weeks.bins - length + 1, np.searchsorted(weeks.keys, weeks.keys - length + 1), position + 1),
+    )
+    for first, low, high in windows:
+        calm = calendar.share(first, first + length)
+        for kind, share in enumerate(shares):
+            seen = running[kind][high] - running[kind][low]
+            others = (volume[weeks.entity] - 1.0) * (calm * share)
+            z = (np.maximum(seen - 1.0, 0.0) - others) / np.sqrt(others + PRIOR)
+            most = np.maximum.reduceat(z, heads)
+            found = best[kind]
+            better = most > found.z[present]
+            # The first window with the largest value: written backwards, so that the first one stands.
+            at = np.flatnonzero(z == np.repeat(most, np.diff(heads, append=rows)))[::-1]
+            chosen = np.zeros(n, np.int64)
+            chosen[weeks.entity[at]] = at
+            who = present[better]
+            at = chosen[who]
+            found.z[who], found.seen[who], found.start[who] = z[at], seen[at], first[at]
+            found.expected[who] = volume[who] * calm[at] * share
+    return best
+
+
+def local_excess(codes: Numbers, n: int, bins: Numbers, weights: Floats, calendar: Calendar) -> Floats:
+    """How crowded each review's time is with other reviews of the same entity, (n_cells,).
+
+    Others within half a medium window to either side, against what the entity's volume, spread over the calendar of
+    its own life, lets expect: (others - expected) / sqrt(expected + 1). Zero for an entity's only review.
+    """
+    weeks = active_weeks(codes, bins, calendar)
+    seen = sum_by(weeks.where, weights, len(weeks.keys))
+    volume = sum_by(codes, weights, n)
+    first, last = life(weeks, n)
+    running = np.concatenate([[0.0], np.cumsum(seen)])
+    half = max(calendar.windows[1] // 2, 1)
+    inside = (
+        running[np.searchsorted(weeks.keys, weeks.keys + half + 1)]
+        - running[np.searchsorted(weeks.keys, weeks.keys - half)]
+    )
+    born, died = first[weeks.entity], last[weeks.entity] + 1
+    whole = calendar.share(born, died)
+    around = calendar.share(np.maximum(weeks.bins - half, born), np.minimum(weeks.bins + half + 1, died))
+    expected = (volume[weeks.entity] - 1.0) * around / np.maximum(whole, 1e-300)
+    z = (inside - 1.0 - expected) / np.sqrt(expected + PRIOR)
+    return np.asarray(z[weeks.where])
+
+
+def life(weeks: Weeks, n: int) -> tuple[Numbers, Numbers]:
+    """First and last bin of every entity; 0 and 0 where it has no reviews."""
+    first, last = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    last[weeks.entity] = weeks.bins
+    first[weeks.entity[::-1]] = weeks.bins[::-1]
+    return first, last
+
+
+def longest_gap(weeks: Weeks, n: int) -> Numbers:
+    """Most bins from one active bin of an entity to its next; 0 where it has only one."""
+    gap = np.zeros(n, np.int64)
+    same = weeks.entity[1:] == weeks.entity[:-1]
+    np.maximum.at(gap, weeks.entity[1:][same], np.diff(weeks.bins)[same])
+    return gap
+
+
+def dispersion(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Floats:
+    """log((chi2 + 1) / (bins)) of an entity's bins against the calendar of its own life; 0 as for steady reviewing.
+
+    chi2 = sum over bins of (seen - expected)^2 / expected, with the entity's volume spread like the market's between
+    its first and its last review; ``bins`` are those of its life with any review in the market.
+    """
+    n = len(volume)
+    first, last = life(weeks, n)
+    whole = calendar.share(first, last + 1)
+    expected = (
+        volume[weeks.entity] * calendar.share(weeks.bins, weeks.bins + 1) / np.maximum(whole[weeks.entity], 1e-300)
+    )
+    chi2 = sum_by(weeks.entity, seen * seen / np.maximum(expected, 1e-300), n) - volume
+    bins = calendar.passed(last + 1) - calendar.passed(first)
+    return np.asarray(np.log((np.maximum(chi2, 0.0) + 1.0) / np.maximum(bins, 1)))
+
+
+def _narrowest(starts: Numbers) -> int:
+    """Bin width of a time mode that does not say it: the smallest step between two bins."""
+    steps = np.diff(np.unique(starts))
+    return int(steps.min()) if len(steps) else 1
+
+
+def sum_by(codes: Numbers, weights: Floats, n: int) -> Floats:
+    """Sum of the weights of each code, (n,)."""
+    return np.asarray(np.bincount(codes, weights=weights, minlength=n), np.float64)

@@ -1,0 +1,34 @@
+"""Lockstep: who acts together beyond chance.
+
+``find_lockstep(tensor)`` counts the meetings of every pair and compares them with chance; ``associate*`` let labels
+flow along the pairs that stand out; ``start_rows`` turns the strongest groups into the first rows of a fit.
+"""
+
+from ringleader.signals.lockstep.association import (
+    Associations,
+    associate,
+    associate_shared,
+    associate_through,
+    averaged_over_pairs,
+)
+from ringleader.signals.lockstep.meetings import item_modes, rating_sides, sides
+from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, top_mean
+from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.signals.lockstep.start import start_rows
+
+__all__ = [
+    "Associations",
+    "Lockstep",
+    "LockstepSettings",
+    "Side",
+    "associate",
+    "associate_shared",
+    "associate_through",
+    "averaged_over_pairs",
+    "find_lockstep",
+    "item_modes",
+    "rating_sides",
+    "sides",
+    "start_rows",
+    "top_mean",
+]

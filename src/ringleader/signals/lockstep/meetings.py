@@ -1,0 +1,193 @@
+"""Where actors meet: cells cut into groups (item, window, side), and what chance alone would make of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Bools, Codes, Floats, Numbers
+from ringleader.errors import SettingsError
+from ringleader.kernels.numba.pairs import Exposure, Groups, stable_order
+from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.tensor.sparse import SparseTensor
+
+WEEK = 7 * 86_400
+MONDAY = 4 * 86_400
+"""The first Monday of Unix time, in seconds: windows begin on Mondays, wherever the data begin."""
+
+STARS = (1.0, 5.0)
+"""Ratings that are whole numbers between these are read as stars, also where nobody gave one of them."""
+
+LEAST_DRAWN = 0.5
+"""Least size of a group that its item and window let expect."""
+
+DENSE = 16
+"""Numbers up to so many times their count are ranked by a table, others by sorting."""
+
+
+class Places(NamedTuple):
+    """Where and when each cell is: one way to cut the cells into groups."""
+
+    items: Codes  # (n_cells,)
+    windows: Codes  # (n_cells,), from 0
+    n_windows: int
+
+
+class Meetings(NamedTuple):
+    """The groups of one cut of some cells, and which membership each cell is."""
+
+    groups: Groups
+    windows: Codes  # (G,)
+    n_windows: int
+    cells: Numbers  # numbers, among the cells that were cut, of those in a group that counts
+    spots: Numbers  # their memberships, as positions in groups.actor_groups
+    skipped_groups: int
+    skipped_memberships: int
+
+
+def rating_sides(values: npt.ArrayLike) -> tuple[float, float]:
+    """(low, high) of a rating scale: ratings at most low are attacks, at least high are boosts.
+
+    A scale through zero divides by sign, any other by its lowest and highest quarter. Whole numbers from 1 to 5 are
+    stars.
+    """
+    seen = np.asarray(values, np.float64)
+    if not len(seen):
+        return -math.inf, math.inf
+    least, most = float(seen.min()), float(seen.max())
+    if least < 0 < most:
+        return float(seen[seen < 0].max()), float(seen[seen > 0].min())
+    if least >= STARS[0] and most <= STARS[1] and bool((seen == np.floor(seen)).all()):
+        least, most = STARS
+    if least == most:
+        return -math.inf, most
+    return least + 0.25 * (most - least), least + 0.75 * (most - least)
+
+
+def sides(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
+    """Which cells are boosts, and which attacks, (n_cells,) each. Without ratings every cell counts as a boost."""
+    taken = (actor, *item_modes(tensor, actor, settings))
+    rating = tensor.rating_mode
+    if rating is None or rating in taken:
+        return np.ones(tensor.n_cells, np.bool_), np.zeros(tensor.n_cells, np.bool_)
+    values = np.asarray(tensor.vocabularies[rating].values, np.float64)
+    low, high = rating_sides(values[np.unique(tensor.coordinates[:, rating])])
+    low = low if settings.low is None else settings.low
+    high = high if settings.high is None else settings.high
+    given = values[tensor.coordinates[:, rating]]
+    return given >= high, (given <= low) & (given < high)
+
+
+def item_modes(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> tuple[int, ...]:
+    """The modes people meet on: as named, else ``product`` and ``seller`` if there, else the next mode of ids."""
+    if settings.items is not None:
+        modes = tuple(dict.fromkeys(tensor.mode_index(name) for name in settings.items))
+        if actor in modes:
+            raise SettingsError(f"items name {tensor.modes[actor]!r}, the mode that acts; name another")
+        return modes
+    named = tuple(tensor.mode_index(m) for m in ("product", "seller") if m in tensor.modes)
+    named = tuple(k for k in named if k != actor)
+    if named:
+        return named
+    kinds = ("id", "category", "number", "time")
+    others = [k for k in range(len(tensor.modes)) if k != actor]
+    return (min(others, key=lambda k: (kinds.index(tensor.vocabularies[k].kind), k)),)
+
+
+def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterator[Places]:
+    """Every way the cells are cut: each item mode, at each phase of the windows."""
+    items = item_modes(tensor, actor, settings)
+    taken = (actor, *items)
+    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time" and k not in taken), None)
+    for item in items:
+        codes = np.ascontiguousarray(tensor.coordinates[:, item])
+        if time is None:
+            yield Places(codes, np.zeros(tensor.n_cells, np.int32), 1)
+            continue
+        length = max(round(settings.window_weeks * WEEK), 1)
+        start = np.asarray(tensor.vocabularies[time].values, np.int64) - MONDAY
+        for phase in range(settings.phases):
+            window = (start + phase * length // settings.phases) // length
+            distinct, rank = np.unique(window, return_inverse=True)
+            number = np.asarray(rank.reshape(-1), np.int32)
+            yield Places(codes, number[tensor.coordinates[:, time]], max(len(distinct), 1))
+
+
+def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:
+    """Groups of the reviews by actors ``who`` at ``places``. An actor is in a group once, however often there."""
+    place, group = _ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+    order = stable_order(who, n_actors)
+    order = order[stable_order(group[order], len(place))]
+    group, member = group[order], who[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(group) != 0) | (np.diff(member) != 0)
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(new) - 1
+    group, member = group[new], np.ascontiguousarray(member[new], np.int32)
+    size = np.bincount(group, minlength=len(place))
+    fits = (size >= settings.min_group) & (size <= settings.max_group)
+    large = size > settings.max_group
+    kept = np.flatnonzero(fits[group])
+    offsets = np.concatenate([[0], np.cumsum(size[fits])]).astype(np.int64)
+    members = member[kept]
+    member_group = (np.cumsum(fits) - 1)[group[kept]].astype(np.int32)
+    order = stable_order(members, n_actors)
+    spots = np.empty(len(order), np.int64)
+    spots[order] = np.arange(len(order))
+    actor_offsets = np.concatenate([[0], np.cumsum(np.bincount(members, minlength=n_actors))]).astype(np.int64)
+    log_rate = _log_rate(size[fits], place[fits], places, settings.popularity)
+    groups = Groups(offsets, members, actor_offsets, member_group[order], spots, log_rate)
+    back = np.full(len(member), -1, np.int64)
+    back[kept] = spots
+    spot = back[which]
+    cells = np.flatnonzero(spot >= 0)
+    windows = (place[fits] % places.n_windows).astype(np.int32)
+    return Meetings(groups, windows, places.n_windows, cells, spot[cells], int(large.sum()), int(size[large].sum()))
+
+
+def _ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """Distinct numbers, ascending, and the rank of each. Same as: ``np.unique(numbers, return_inverse=True)``."""
+    most = int(numbers.max(initial=0)) + 1
+    if most > DENSE * (len(numbers) + 1000):
+        distinct, rank = np.unique(numbers, return_inverse=True)
+        return distinct, rank.reshape(-1).astype(np.int64)
+    seen = np.zeros(most, np.bool_)
+    seen[numbers] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
+
+
+def _log_rate(size: Numbers, place: Numbers, places: Places, popularity: float) -> Floats:
+    """Log of how easily two meet in each group, against the mean: to meet where everyone goes says less than elsewhere.
+
+    Half by the size of the group, half by the size its item and its window let expect: a ring that fills a quiet place
+    must not make it a popular one.
+    """
+    if not len(size):
+        return np.zeros(0)
+    item, window = place // places.n_windows, place % places.n_windows
+    drawn = np.bincount(places.items)[item] * (np.bincount(places.windows)[window] / len(places.items))
+    ease = size * np.maximum(drawn, LEAST_DRAWN)
+    return np.asarray(popularity * np.log(ease / ease.mean()))
+
+
+def expose(meetings: Meetings) -> Exposure:
+    """mu = sum over windows of d_i d_j sum(s (s - 1)) / (S (S - 1)), degrees d and sizes s within the window.
+
+    The last factor is the chance that two of the S seats of a window stand at the same table.
+    """
+    groups, n_windows = meetings.groups, meetings.n_windows
+    n = len(groups.actor_offsets) - 1
+    size = np.diff(groups.offsets).astype(np.float64)
+    seats = np.bincount(meetings.windows, weights=size, minlength=n_windows)
+    pairs = np.bincount(meetings.windows, weights=size * (size - 1), minlength=n_windows)
+    chance = pairs / np.maximum(seats * (seats - 1), 1.0)
+    actor = np.repeat(np.arange(n, dtype=np.int64), np.diff(groups.actor_offsets))
+    key, rank = _ranks(actor * n_windows + meetings.windows[groups.actor_groups])
+    degree = np.bincount(rank, minlength=len(key))
+    slot = (key % n_windows).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(key // n_windows, minlength=n))]).astype(np.int64)
+    return Exposure(offsets, slot, degree * np.sqrt(chance[slot]), n_windows)
