@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
 
 HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Unicode categories that steer a terminal or a page, or hide text: controls, bidi marks, surrogates, separators."""
@@ -68,3 +71,16 @@ def percent(share: float) -> str:
 def power_of_ten(exponent: float) -> str:
     """``10⁻²¹⁸``, rounded towards one, so that it bounds what it stands for from above."""
     return "10" + str(math.ceil(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def json_ready(value: Any) -> Any:
+    """Data as JSON takes it: no NaN, NumPy's numbers as Python's, times as ISO 8601."""
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat() if value == value else None  # NaT equals nothing
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return json_ready(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
