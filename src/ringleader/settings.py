@@ -44,7 +44,7 @@ class Whole:
             return self.optional
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
             return False
-        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return bool((self.least is None or value >= self.least) and (self.most is None or value <= self.most))
 
     def describe(self) -> str:
         if self.least is not None and self.most is not None:
@@ -71,7 +71,7 @@ class Number:
             return False
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             return False
-        return (
+        return bool(
             (self.above is None or value > self.above)
             and (self.least is None or value >= self.least)
             and (self.below is None or value < self.below)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ringleader.counters import stream_key
 from ringleader.errors import SettingsError
 from ringleader.kernels.layout import (
     CHUNK,
@@ -177,7 +178,7 @@ def test_draws_are_the_same_bits_and_grouped_alike(negatives: int) -> None:
     tuples = np.zeros((3000, 3 + negatives), np.int32)
     tuples[:, :3] = np.random.default_rng(0).integers(0, 50, (3000, 3))
     fast, slow = tuples.copy(), tuples.copy()
-    key = reference.stream_key(7, 3)
+    key = stream_key(7, 3)
     get_ops("numba").draw_negatives(fast, 3, fast[:, 1].copy(), key)
     get_ops("reference").draw_negatives(slow, 3, slow[:, 1].copy(), key)
     np.testing.assert_array_equal(fast, slow)
@@ -191,12 +192,12 @@ def test_draws_follow_activity_and_differ_between_sweeps_cells_and_places() -> N
     tuples = np.zeros((40_000, 6), np.int32)
     tuples[:, 0] = np.random.default_rng(0).geometric(0.2, 40_000)
     ops = get_ops("numba")
-    ops.draw_negatives(tuples, 2, tuples[:, 0].copy(), reference.stream_key(0, 0))
+    ops.draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(0, 0))
     first = tuples[:, 2:].copy()
     activity = np.bincount(tuples[:, 0], minlength=80) / 40_000
     drawn = np.bincount(first.ravel(), minlength=80) / first.size
     assert np.abs(activity - drawn).max() < 4 * np.sqrt(0.2 * 0.8 / first.size) + 1e-9
-    ops.draw_negatives(tuples, 2, tuples[:, 0].copy(), reference.stream_key(0, 1))
+    ops.draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(0, 1))
     same = (first == tuples[:, 2:]).mean()
     assert same == pytest.approx((activity**2).sum(), abs=0.01)
     assert np.corrcoef(first[:, 0], first[:, 1])[0, 1] == pytest.approx(0, abs=0.02)
@@ -207,7 +208,7 @@ def test_more_negatives_do_not_change_the_first_ones() -> None:
     few, many = np.zeros((500, 4), np.int32), np.zeros((500, 7), np.int32)
     few[:, 0] = many[:, 0] = np.random.default_rng(0).integers(0, 99, 500)
     for tuples in (few, many):
-        get_ops("numba").draw_negatives(tuples, 2, tuples[:, 0].copy(), reference.stream_key(1, 1))
+        get_ops("numba").draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(1, 1))
     np.testing.assert_array_equal(few[:, 2:], many[:, 2:4])
 
 

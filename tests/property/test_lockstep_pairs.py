@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.kernels.numba import pairs
-from ringleader.kernels.reference import pairs as pairs_reference
 from ringleader.kernels.numba.pairs import Exposure, Graph, Groups, Rule
+from ringleader.kernels.reference import pairs as pairs_reference
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
 

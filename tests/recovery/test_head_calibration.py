@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from ringleader.judge.head import HeadSettings, fit_head
-from ringleader.kernels.reference.blocks import logistic
+from ringleader.kernels.logistic import logistic
 
 N = 3000
 NAMES = [f"x{j}" for j in range(12)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringleader.errors import SettingsError
-from ringleader.kernels.reference.blocks import expected_omega
+from ringleader.kernels.logistic import expected_omega
 from ringleader.known.labels import Target
 from ringleader.learners import fit_loop, get_learner
 from ringleader.learners.gibbs import _above_zero, polya_gamma

@@ -255,6 +255,7 @@ def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
 
 def test_leave_one_out_is_close_to_a_refit() -> None:
     """Take a cell out, solve its reviewer again: the log-odds should be what the formula of section 6.4 says."""
+    from ringleader.kernels.logistic import logistic
     from ringleader.kernels.reference import blocks as reference
     from ringleader.model.negatives import group_negatives, view_of
 
@@ -266,7 +267,7 @@ def test_leave_one_out_is_close_to_a_refit() -> None:
     state, _ = fit_loop(problem, state, sweeps=20, touched={0: np.arange(300)})
     phi, leverage, weight = cell_evidence(problem, state)
     after = leverage / np.maximum(1 - weight * leverage, 0.05)
-    formula = phi - after * (1 - reference.logistic(phi))
+    formula = phi - after * (1 - logistic(phi))
     blocks, errors = problem.blocks(0, group_negatives(problem)), []
     for cell in range(0, tensor.n_cells, 97):
         without = np.ones(tensor.n_cells)

@@ -26,7 +26,7 @@ from ringleader.judge.posterior import (
 )
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.real import RealHead, fit_real_head
-from ringleader.kernels.reference.blocks import logistic
+from ringleader.kernels.logistic import logistic
 
 N, F, M = 400, 4, 60
 NAMES = [f"x{j}" for j in range(F)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ringleader.kernels.layout import Rule, View, plan_blocks, read_only
+from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.protocol import get_ops
-from ringleader.kernels.reference.blocks import expected_omega, fisher_weight, log_logistic, logistic
 
 
 def polya_gamma_density(omega: np.ndarray, tilt: float, terms: int = 60) -> np.ndarray:

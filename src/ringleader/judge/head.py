@@ -45,7 +45,7 @@ from ringleader.judge.posterior import (
 )
 from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
-from ringleader.kernels.reference.blocks import fisher_weight, logistic
+from ringleader.kernels.logistic import fisher_weight, logistic
 
 EVIDENCE_NAME = "evidence prior"
 ASSOCIATION_GROUPS = ("association", "company")

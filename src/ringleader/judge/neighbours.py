@@ -23,7 +23,7 @@ from ringleader.judge.inputs import Inputs, associations, joined, partners, word
 from ringleader.judge.posterior import fit_logistic
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
-from ringleader.kernels.reference.blocks import logistic
+from ringleader.kernels.logistic import logistic
 from ringleader.known.labels import Target
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.lockstep.association import SHARED_PRIOR, averaged_over_pairs

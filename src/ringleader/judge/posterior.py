@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.basis import BEND, LINEAR
-from ringleader.kernels.reference.blocks import expected_omega, fisher_weight, log_logistic, logistic
+from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""

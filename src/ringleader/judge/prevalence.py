@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logit
 
 from ringleader.arrays import Floats
-from ringleader.kernels.reference.blocks import logistic
+from ringleader.kernels.logistic import logistic
 
 PREVALENCE_WORTH = 50.0
 """Labels' worth of the assumed prevalence when it is estimated."""

@@ -14,7 +14,7 @@ from ringleader.judge.head import EVIDENCE_NAME, Head, blind_likelihood, fit_hea
 from ringleader.judge.inputs import Inputs
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import RealHead, fit_real_head
-from ringleader.kernels.reference.blocks import fisher_weight, logistic
+from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.known.labels import Target
 from ringleader.signals.evidence import LEAST_ROOM
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ringleader.arrays import Codes
-from ringleader.kernels.reference.blocks import stream_key, uniforms
+from ringleader.counters import stream_key, uniforms
 from ringleader.model.config import ModelConfig
 
 BATCH_STREAM = -2  # batches of sweep s use stream BATCH_STREAM - s; negatives use s itself

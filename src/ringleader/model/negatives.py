@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ringleader.arrays import Codes, Numbers
+from ringleader.counters import stream_key
 from ringleader.kernels.layout import View, read_only
-from ringleader.kernels.reference.blocks import stream_key
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ringleader.arrays import Factors, Floats
 from ringleader.kernels.layout import Rule
-from ringleader.kernels.reference.blocks import log_logistic
+from ringleader.kernels.logistic import log_logistic
 from ringleader.model.negatives import view_of
 from ringleader.model.priors import gamma_shapes, tau
 from ringleader.model.problem import Problem

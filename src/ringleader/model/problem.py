@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks
 from ringleader.kernels.protocol import Ops, get_ops
-from ringleader.kernels.reference.blocks import GOLDEN, mixed, stream_key, uniforms
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor

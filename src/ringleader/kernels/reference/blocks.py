@@ -12,66 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
+from ringleader.counters import uniforms
 from ringleader.kernels.layout import FISHER, GRADIENT, STATISTICS, Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 
 TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
 ROUNDING = 1e-12  # of a coordinate: what a step leaves of less is zero, else the last bits of sums would decide
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def logistic(phi: npt.ArrayLike) -> Floats:
-    """sigma(phi), without overflow."""
-    phi = np.asarray(phi, np.float64)
-    decay = np.exp(-np.abs(phi))
-    return np.asarray(np.where(phi >= 0, 1 / (1 + decay), decay / (1 + decay)))
-
-
-def log_logistic(phi: npt.ArrayLike) -> Floats:
-    """log sigma(phi), without overflow."""
-    phi = np.asarray(phi, np.float64)
-    return np.asarray(np.minimum(phi, 0) - np.log1p(np.exp(-np.abs(phi))))
-
-
-def expected_omega(phi: npt.ArrayLike) -> Floats:
-    """E[omega | phi] = tanh(phi / 2) / (2 phi), 1/4 at zero: the mean of PG(1, phi)."""
-    phi = np.asarray(phi, np.float64)
-    small = np.abs(phi) < 0.01
-    safe = np.where(small, 1.0, phi)
-    near = np.where(small, phi, 0.0)
-    return np.where(small, 0.25 - near**2 / 48 + near**4 / 480, (logistic(safe) - 0.5) / safe)
-
-
-def fisher_weight(phi: npt.ArrayLike) -> Floats:
-    """N = sigma (1 - sigma)."""
-    decay = np.exp(-np.abs(np.asarray(phi, np.float64)))
-    return np.asarray(decay / (1 + decay) ** 2)
 
 
 def curvature_weight(phi: npt.ArrayLike, curvature: int) -> Floats:
     return fisher_weight(phi) if curvature == FISHER else expected_omega(phi)
-
-
-def mixed(counter: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: a bijection of 64 bits that leaves no pattern."""
-    x = counter.copy()
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return x
-
-
-def stream_key(seed: int, stream: int) -> int:
-    """One key per (seed, stream): the sweep's number, or a number set apart for another use."""
-    whole = np.array([(seed + 1) & (2**64 - 1)], np.uint64) * GOLDEN
-    return int(mixed(mixed(whole) + np.array([stream & (2**64 - 1)], np.uint64) * GOLDEN)[0])
-
-
-def uniforms(key: int, cells: npt.NDArray[Any], draw: int) -> Floats:
-    """Uniform numbers in [0, 1) for draw ``draw`` (below 256) of each cell: a function of its arguments alone."""
-    counter = (np.asarray(cells, np.uint64) << np.uint64(8)) + np.uint64(draw)
-    return (mixed(np.uint64(key) + counter * GOLDEN) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def draw_negatives(tuples: Codes, modes: int, pool: Codes, key: int) -> None:
