@@ -62,7 +62,7 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     import numpy as np
 
     from ringleader.cores.tables import free_name
-    from ringleader.signals.evidence import review_crowd
+    from ringleader.signals.crowd import review_crowd
 
     found = detector.review_evidence()
     frame = detector.tensor_.decode()

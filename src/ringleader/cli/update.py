@@ -33,11 +33,12 @@ def command(
     Example: ringleader update model monday.parquet
     """
     from ringleader.cli.progress import stop_signals, sweep_bar
-    from ringleader.detector import UPDATE_SWEEPS, load
+    from ringleader.detector import load
     from ringleader.known.labels import read_labels
+    from ringleader.snapshot import UPDATE_SWEEPS
 
     detector = load(model)
-    before, reading = detector.tensor_, detector.reading_
+    before = detector.tensor_
     kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
     known = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
     fresh = read_new(detector, new_reviews, parse_columns(column))
@@ -46,7 +47,6 @@ def command(
     sweep = detector.state_.sweep
     with stop_signals(), sweep_bar(lambda: sweep + UPDATE_SWEEPS, entries, quiet=VOICE.quiet or as_json) as bar:
         detector.partial_fit(fresh, known, callback=bar)
-    detector.reading_ = reading  # the names of the fit hold, whatever this file calls its columns
     detector.save(model)
     after = detector.tensor_
     new = {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)}

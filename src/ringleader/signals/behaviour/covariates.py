@@ -8,8 +8,10 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +91,37 @@ class Covariates:
                 f"where {burst.expected[code]:.1f} were expected"
             )
         return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
+
+
+def pack_covariates(covariates: Covariates) -> dict[str, npt.NDArray[Any]]:
+    """Covariates as named arrays, without their values; ``unpack_covariates`` gives back the same."""
+    calendar = covariates.calendar
+    about: dict[str, Any] = {name: getattr(covariates, name) for name in ("mode", "names", "descriptions", "groups")}
+    about["bursts"] = {name: burst.length for name, burst in covariates.bursts.items()}
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for j, burst in enumerate(covariates.bursts.values()):
+        arrays |= {f"burst_{j}_{name}": getattr(burst, name) for name in ("seen", "expected", "start")}
+    if calendar is not None:
+        about["calendar"] = {name: getattr(calendar, name) for name in ("n_bins", "bin_seconds", "start", "windows")}
+        arrays |= {"calendar_occupied": calendar.occupied, "calendar_before": calendar.before}
+        arrays |= {} if calendar.rank is None else {"calendar_rank": calendar.rank}
+    return {"covariates": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **arrays}
+
+
+def unpack_covariates(arrays: Mapping[str, npt.NDArray[Any]], values: Floats) -> Covariates:
+    """What ``pack_covariates`` took apart. values : (n_k, F)."""
+    about: dict[str, Any] = json.loads(arrays["covariates"].tobytes())
+    names = tuple(about["names"])
+    bursts = {}
+    for j, (name, length) in enumerate(about["bursts"].items()):
+        parts = {part: arrays[f"burst_{j}_{part}"] for part in ("seen", "expected", "start")}
+        bursts[name] = Burst(z=values[:, names.index(name)], length=length, **parts)
+    calendar = None
+    if "calendar" in about:
+        numbers = {**about["calendar"], "windows": tuple(about["calendar"]["windows"])}
+        occupied, before = arrays["calendar_occupied"], arrays["calendar_before"]
+        calendar = Calendar(occupied=occupied, before=before, rank=arrays.get("calendar_rank"), **numbers)
+    return Covariates(about["mode"], names, values, about["descriptions"], about["groups"], bursts, calendar)
 
 
 def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = None) -> Covariates:
