@@ -77,7 +77,10 @@ class Ranks:
             table = basis_table(knots)
             means = np.zeros((self.levels.shape[1], table.shape[1]))
             for j in range(len(means)):
-                means[j] = np.bincount(self.levels[:, j], minlength=LEVELS) @ table / max(len(self.levels), 1)
+                if len(self.levels) < LEVELS:
+                    means[j] = table[self.levels[:, j]].mean(axis=0) if len(self.levels) else 0.0
+                else:
+                    means[j] = np.bincount(self.levels[:, j], minlength=LEVELS) @ table / len(self.levels)
             self.means[knots] = means
         return self.means[knots]
 
@@ -113,13 +116,13 @@ def side_by_side(*tables: Ranks) -> Ranks:
     """The ranks of several tables of the same entities as those of one."""
     ends = np.cumsum([0, *(table.offsets[-1] for table in tables)])
     offsets = [table.offsets[1:] + end for table, end in zip(tables, ends, strict=False)]
-    shared = set.intersection(*(set(table.means) for table in tables))
+    known = set[int]().union(*(table.means for table in tables))
     return Ranks(
         np.concatenate([[0], *offsets]).astype(np.int64),
         np.concatenate([table.values for table in tables]),
         np.concatenate([table.places for table in tables]),
         np.concatenate([table.levels for table in tables], axis=1),
-        {knots: np.concatenate([table.means[knots] for table in tables]) for knots in shared},
+        {knots: np.concatenate([table.column_means(knots) for table in tables]) for knots in known},
     )
 
 
