@@ -182,7 +182,7 @@ def test_dates_written_as_numbers_are_dates_in_every_type(kind: Any, tmp_path: P
     table.to_parquet(tmp_path / "t.parquet")
     table.to_csv(tmp_path / "t.csv", index=False)
     text = (tmp_path / "t.csv").read_text()
-    (tmp_path / "odd.csv").write_text(text + "too,many,fields,here\n")  # which the careful reader takes over
+    (tmp_path / "odd.csv").write_text(text + "too,many,fields,here\n")  # which the row reader takes over
     for name in ("t.parquet", "t.csv", "odd.csv"):
         tensor = rl.read_reviews(tmp_path / name, modes=["reviewer", "product", "day=timestamp:time=1d"])
         days = tensor.vocabulary("day").decode([0, 1, 2]).astype("datetime64[D]")
