@@ -28,7 +28,7 @@ from ringleader.explain.reasons import (
 from ringleader.judge.inputs import Inputs
 from ringleader.judge.neighbours import reads_company
 from ringleader.judge.targets import AnyHead, heads_to_arrays, judge
-from ringleader.known.covariates import Aligned, GivenCovariates, read_covariates
+from ringleader.known.covariates import AlignedCovariates, UserCovariates, read_covariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.config import ModelConfig
@@ -277,7 +277,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Lays out a fit and forgets what an earlier one left. ``start`` are first rows of the contrast mode."""
         aligned = known.align(tensor) if known is not None else AlignedLabels((), {})
-        self.given_ = self.covariates_.align(tensor) if self.covariates_ is not None else Aligned({}, {})
+        self.given_ = self.covariates_.align(tensor) if self.covariates_ is not None else AlignedCovariates({}, {})
         rows = {config.contrast: start} if start is not None else None
         self.problem_: Problem = build_problem(tensor, aligned.targets, config, start_rows=rows)
         self.tensor_ = tensor
@@ -513,7 +513,7 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
         labels = labels_of(stored.table("labels"), stored.meta["labels"]["kind"])
         if stored.has("heldout"):
             detector.heldout_ = labels_of(stored.table("heldout"), stored.meta["labels"]["kind"])
-    detector.covariates_ = GivenCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None
+    detector.covariates_ = UserCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None
     detector._prepare(store.stored_tensor(stored), labels, ModelConfig.from_dict(stored.meta["config"]))
     detector.reading_ = stored.meta["reading"]
     detector.state_ = State.from_arrays(stored.arrays("state"))
@@ -534,8 +534,8 @@ def _as_labels(labels: Any) -> Labels | None:
     return labels if labels is None or isinstance(labels, Labels) else read_labels(labels)
 
 
-def _as_covariates(covariates: Any) -> GivenCovariates | None:
-    return covariates if covariates is None or isinstance(covariates, GivenCovariates) else read_covariates(covariates)
+def _as_covariates(covariates: Any) -> UserCovariates | None:
+    return covariates if covariates is None or isinstance(covariates, UserCovariates) else read_covariates(covariates)
 
 
 def _seed(random_state: Any) -> int:

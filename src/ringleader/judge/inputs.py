@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ringleader.arrays import Floats
-from ringleader.known.covariates import Given
+from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.signals.behaviour import Covariates
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, not_attacks
@@ -156,7 +156,7 @@ def wording(target: Target) -> tuple[str, str]:
     return ("", "") if target.name == DEFAULT_TARGET else (f" ({target.name})", f"_{target.name}")
 
 
-def with_given(inputs: Inputs, given: Given | None) -> Inputs:
+def with_given(inputs: Inputs, given: ModeCovariates | None) -> Inputs:
     """Adds the user's own columns."""
     if given is None:
         return inputs

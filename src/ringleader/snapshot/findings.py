@@ -17,7 +17,7 @@ from ringleader.judge.inputs import Inputs, shared_inputs, with_association, wit
 from ringleader.judge.neighbours import LEAST_GAIN, LEAST_MODES, FirstRound, first_round, with_company
 from ringleader.judge.targets import AnyHead, contributions, fit_target, labels_likelihood
 from ringleader.judge.transfer import OtherMode, score_other_mode
-from ringleader.known.covariates import Aligned
+from ringleader.known.covariates import AlignedCovariates
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 from ringleader.signals.behaviour import Market, behaviour, read_market
@@ -39,7 +39,12 @@ class Findings:
     """
 
     def __init__(
-        self, problem: Problem, state: State, given: Aligned, threads: int | None, lockstep: Lockstep | None = None
+        self,
+        problem: Problem,
+        state: State,
+        given: AlignedCovariates,
+        threads: int | None,
+        lockstep: Lockstep | None = None,
     ) -> None:
         self.problem, self.state, self.given, self.threads = problem, state, given, threads
         self.known_lockstep = lockstep

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ringleader.judge.targets import AnyHead, head_from_arrays
-from ringleader.known.covariates import GivenCovariates
+from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Label, Labels, TargetKind
 from ringleader.model.config import ModelConfig
 from ringleader.snapshot.folder import Stored, tensor_fingerprint, tensor_parts
@@ -24,7 +24,7 @@ Parts = tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]
 
 
 def data_parts(
-    tensor: SparseTensor, labels: Labels | None, heldout: Labels | None, covariates: GivenCovariates | None
+    tensor: SparseTensor, labels: Labels | None, heldout: Labels | None, covariates: UserCovariates | None
 ) -> Parts:
     """What a model was fitted to: arrays, tables, and what the manifest says of them."""
     arrays, tables, modes = tensor_parts(tensor)
@@ -52,7 +52,7 @@ def labels_of(table: pa.Table, kind: TargetKind) -> Labels:
     return Labels(tuple(Label(m, e, t, float(v)) for m, e, t, v in rows), kind)
 
 
-def covariates_fingerprint(covariates: GivenCovariates | None) -> str | None:
+def covariates_fingerprint(covariates: UserCovariates | None) -> str | None:
     return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
 
 
@@ -74,7 +74,7 @@ def what_changed(
     stored: Stored,
     tensor: SparseTensor,
     labels: Labels | None,
-    covariates: GivenCovariates | None,
+    covariates: UserCovariates | None,
     parameters: Mapping[str, Any],
     config: ModelConfig,
 ) -> list[str]:
