@@ -130,6 +130,17 @@ def test_systems_without_affinity_count_all_processors(monkeypatch: pytest.Monke
     assert machine.processors() == 1
 
 
+def test_files_that_cannot_be_linked_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(1314, "A required privilege is not held by the client")
+
+    path = tmp_path / "odd[name].csv"
+    TABLE.to_csv(path, index=False)
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert rl.read_reviews(path).n_cells == 3
+    assert path.exists()
+
+
 @pytest.mark.parametrize("way", ["fallocate", "none", "unsupported"])
 def test_reserved_files_have_their_blocks(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*args: int) -> None:

@@ -27,9 +27,9 @@ def same(a: SparseTensor, b: SparseTensor) -> bool:
 
 
 def write(table: pd.DataFrame, path: Path) -> Path:
-    plain = path.name.removesuffix(".gz").removesuffix(".zst")
-    kind = plain.rsplit(".", 1)[1]
-    target = path.with_name(plain)
+    unpacked = path.name.removesuffix(".gz").removesuffix(".zst")
+    kind = unpacked.rsplit(".", 1)[1]
+    target = path.with_name(unpacked)
     if kind == "parquet":
         table.to_parquet(target)
     elif kind == "jsonl":

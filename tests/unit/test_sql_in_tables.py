@@ -52,8 +52,8 @@ def offences(code: str) -> list[str]:
 def test_sql_and_the_database_stay_in_tables() -> None:
     outside = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "tables"]
     assert len(outside) > 100
-    found = {str(path.relative_to(SOURCE)): offences(path.read_text()) for path in outside}
-    assert {path: bad for path, bad in found.items() if bad} == {}
+    by_module = {str(path.relative_to(SOURCE)): offences(path.read_text()) for path in outside}
+    assert {path: bad for path, bad in by_module.items() if bad} == {}
 
 
 @pytest.mark.parametrize("name", ["coding.py", "check.py", "read.py", "relation.py"])
