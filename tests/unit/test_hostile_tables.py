@@ -264,6 +264,9 @@ def test_labels_that_are_no_unicode_or_none_at_all_are_refused(tmp_path: Path) -
         {"columns": {"product": "x"}, "modes": ["a=reviewer", "b=product"]},
         {"threads": "x"},
         {"threads": -1},
+        {"threads": 0},
+        {"threads": True},
+        {"threads": 1.5},
         {"threads": 10**6},
     ],
 )
