@@ -14,7 +14,7 @@ from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
 from ringleader.explain import Explanation
 from ringleader.judge import Inputs
-from ringleader.known.covariates import GivenCovariates, read_covariates
+from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo
 from ringleader.model.config import ModelConfig
@@ -107,7 +107,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """
         tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
         columns = covariates
-        if covariates is not None and not isinstance(covariates, GivenCovariates):
+        if covariates is not None and not isinstance(covariates, UserCovariates):
             columns = read_covariates(covariates)
         self.snapshot_: Snapshot = snapshots.learn(
             self.get_params(),

@@ -65,7 +65,7 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     from ringleader.signals.crowd import review_crowd
 
     found = detector.review_evidence()
-    frame = detector.tensor_.decode()
+    frame: pd.DataFrame = detector.tensor_.decode()
     columns = {
         "log_odds": found.log_odds,
         "evidence": found.evidence,

@@ -21,6 +21,7 @@ from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, w
 from ringleader.cores.significance import agree, taste
 from ringleader.errors import SettingsError
 from ringleader.signals.lockstep import Lockstep
+from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
 SAME = 0.7
@@ -134,7 +135,7 @@ def _describe(
             near = near[np.isin(tensor.coordinates[board.cells[near], tensor.mode_index(name)], named.codes)]
     size = np.bincount(board.place[near], minlength=len(board.size))[places].astype(np.float64)
     expected = float(board.activity(actors) @ board.shares(places, size))
-    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"), None)
+    time = assign_roles(tensor).time
     window, rated = (None if k in (actor, board.mode) else _span(tensor, k, cells) for k in (time, tensor.rating_mode))
     return Core(
         number=number,

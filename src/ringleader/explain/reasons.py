@@ -70,7 +70,7 @@ def nearest_known(
     tensor: SparseTensor, mode: int, code: int, bad: Numbers, lockstep: Lockstep, most: int = SHOWN
 ) -> pd.DataFrame:
     """The known bad entities that share more counterparts with an entity than popularity predicts."""
-    other = lockstep.actor if mode != lockstep.actor else _items_mode(tensor, mode)
+    other = lockstep.roles(tensor).rarest_partner(mode)
     mine = _cells_of(tensor, mode, code)
     partners = np.unique(tensor.coordinates[mine, other])
     grouping = tensor.grouping(other)
@@ -132,13 +132,6 @@ def say_time(value: np.datetime64 | pd.Timestamp) -> str:
     """A day where the time begins one, else to the second."""
     time = pd.Timestamp(value)
     return str(time.date()) if time == time.normalize() else time.isoformat()
-
-
-def _items_mode(tensor: SparseTensor, mode: int) -> int:
-    """The mode an actor is known by: the rarest of ids, where sharing says most."""
-    others = [k for k in range(len(tensor.modes)) if k != mode]
-    ids = [k for k in others if tensor.vocabularies[k].kind == "id"] or others
-    return max(ids, key=lambda k: tensor.shape[k])
 
 
 def _cells_of(tensor: SparseTensor, mode: int, code: int) -> Numbers:

@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
-from ringleader.known.covariates import Given
+from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.signals import Signals
 from ringleader.signals.behaviour import Covariates, pack_covariates, unpack_covariates
 from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
-from ringleader.signals.lockstep import Flow, LabelSet, Lockstep, Ties, item_modes, top_mean
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.signals.lockstep import Flow, LabelSet, Ties, top_mean
 from ringleader.wording import plural
 
 EVIDENCE = {
@@ -110,7 +109,7 @@ def unpack_inputs(arrays: Mapping[str, npt.NDArray[Any]]) -> Inputs:
     return Inputs(tuple(about["names"]), values, about["descriptions"], about["groups"], covariates, ranks)
 
 
-def label_free_inputs(signals: Signals, mode: int, columns: Given | None = None) -> Inputs:
+def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | None = None) -> Inputs:
     """What needs no label: behaviour, evidence and lockstep of the entities of a mode, and the user's own columns."""
     tensor, lockstep, evidence = signals.tensor, signals.lockstep, signals.reviews
     covariates = signals.behaviour(mode)
@@ -144,7 +143,7 @@ def _say_lockstep(name: str, *, acts: bool, rated: bool) -> str:
     return f"{'Its reviews' if kind == 'mean' else 'Its ten loudest reviews'} come from people who {what}"
 
 
-def _with_user_columns(inputs: Inputs, columns: Given | None) -> Inputs:
+def _with_user_columns(inputs: Inputs, columns: ModeCovariates | None) -> Inputs:
     if columns is None:
         return inputs
     names: list[str] = []
@@ -166,7 +165,7 @@ def with_association(inputs: Inputs, ties: Ties, mode: int, targets: Sequence[Ta
         named = tensor.modes[target.mode]
         descriptions[f"association_{named}{ending}"] = f"Acts together with the known {named} accounts{label}"
         if target.mode == mode:
-            many = plural(tensor.modes[partners(tensor, mode, ties.lockstep)])
+            many = plural(tensor.modes[ties.partner(mode)])
             descriptions[f"shared_{named}{ending}"] = f"Shares {many} with the known {named} accounts{label}"
     return inputs.joined(columns, descriptions, "association")
 
@@ -193,7 +192,7 @@ def associations(
             entities, actors = [both.entities for both in through], [both.actors for both in through]
         shared: list[Floats] = []
         if mode in wanted:
-            shared = ties.associate_shared(mode, partners(tensor, mode, lockstep), sets, flow)
+            shared = ties.associate_shared(mode, ties.partner(mode), sets, flow)
         for i, columns_of in enumerate(made):
             for k, columns in columns_of.items():
                 if k == mode:
@@ -220,10 +219,3 @@ def _balanced(target: Target) -> Floats:
         return np.asarray((values - values.mean()) / spread if spread > 0 else np.zeros_like(values))
     bad, good = float((values > 0).sum()), float((values < 0).sum())
     return np.where(values > 0, 1.0, -bad / good if bad and good else -1.0)
-
-
-def partners(tensor: SparseTensor, mode: int, lockstep: Lockstep) -> int:
-    """The mode whose entities are shared: those who act or, for them, the items they meet on."""
-    if mode != lockstep.actor:
-        return lockstep.actor
-    return item_modes(tensor, mode, lockstep.settings)[0]

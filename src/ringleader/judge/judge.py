@@ -22,7 +22,7 @@ from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real
 from ringleader.judge.scorer import HeadScorer, JointScorer, LabelFreeScorer, Scorer, TransferredScorer
 from ringleader.judge.transfer import Transfer, tellers, transfer
-from ringleader.known.covariates import Given
+from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Ties
@@ -37,7 +37,9 @@ class LabelFree:
     columns : the user's own, by mode. inputs : by mode, where they are known already.
     """
 
-    def __init__(self, signals: Signals, columns: Mapping[int, Given], inputs: dict[int, Inputs] | None = None) -> None:
+    def __init__(
+        self, signals: Signals, columns: Mapping[int, ModeCovariates], inputs: dict[int, Inputs] | None = None
+    ) -> None:
         self.signals, self.columns = signals, columns
         self._inputs = {} if inputs is None else inputs
         self._ranks: dict[int, Ranks] = {}

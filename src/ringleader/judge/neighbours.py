@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.judge.basis import Ranks, lay_out, rank_all, side_by_side
-from ringleader.judge.inputs import Inputs, associations, partners, wording
+from ringleader.judge.inputs import Inputs, associations, wording
 from ringleader.judge.posterior import fit_logistic
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
@@ -95,7 +95,7 @@ def with_neighbours(inputs: Inputs, ties: Ties, mode: int, target: Target, first
             columns[name] = read_folds(_averaged_across(ties.meetings(mode, k), beliefs), fold)
             descriptions[name] = f"How suspected the {named} accounts are that it meets{label}"
             continue
-        other = partners(tensor, mode, lockstep)
+        other = ties.partner(mode)
         columns[name] = read_folds(_averaged_through(ties.meetings(mode, other), beliefs), fold)
         many = plural(tensor.modes[other])
         descriptions[name] = f"How suspected the {named} accounts are that it shares {many} with{label}"

@@ -25,7 +25,7 @@ MODE_OF = {role: mode for mode, role in ROLE_OF.items()}
 PYTHON_ONLY = ("negatives", "count_weight", "settings")
 
 
-def check_report(model: RingDetector) -> dict[str, Any] | None:
+def check_report(model: RingDetector) -> Mapping[str, Any] | None:
     """What was read and what was refused; None where the reviews came as a tensor."""
     return model.snapshot_.report
 

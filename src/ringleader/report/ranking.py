@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
-from ringleader.judge.inputs import Inputs
 from ringleader.judge import OWN_LABEL
+from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
 from ringleader.report.context import Ranked, Ranking, Reason

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 
 from ringleader.arrays import Bools, Floats
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess
-from ringleader.signals.lockstep import Lockstep, sides
+from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 
 EVIDENCE_SHARE = 1 / 9
@@ -52,7 +52,7 @@ def entity_suspicion(tensor: SparseTensor, mode: int, reviews: ReviewEvidence, l
 
 def not_attacks(tensor: SparseTensor, lockstep: Lockstep) -> Bools:
     """Which cells are no bad ratings, (n_cells,). Who is attacked is a victim, so these say nothing against it."""
-    return ~sides(tensor, lockstep.actor, lockstep.settings)[1]
+    return ~lockstep.sides(tensor)[1]
 
 
 def normal_scores(values: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, SettingsError
-from ringleader.known.covariates import GivenCovariates
+from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.config import ModelConfig
@@ -36,7 +36,7 @@ def learn(
     parameters: Mapping[str, Any],
     tensor: SparseTensor,
     labels: Labels | None,
-    covariates: GivenCovariates | None,
+    covariates: UserCovariates | None,
     *,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -140,7 +140,7 @@ def _resumed_state(
     parameters: Mapping[str, Any],
     tensor: SparseTensor,
     labels: Labels | None,
-    covariates: GivenCovariates | None,
+    covariates: UserCovariates | None,
     config: ModelConfig,
 ) -> State | None:
     """The state of a checkpoint; None where there is none yet; an error where it is of another fit."""

@@ -16,7 +16,7 @@ from ringleader.cores import Cores
 from ringleader.errors import ModelFileError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
-from ringleader.known.covariates import GivenCovariates
+from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Label, Labels, TargetKind
 from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
@@ -140,7 +140,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             tensor=_stored_tensor(stored),
             labels=labels,
             heldout=_labels_of(stored, "heldout") if stored.has("heldout") else None,
-            covariates=GivenCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None,
+            covariates=UserCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None,
             reading=meta["reading"],
             report=meta["report"],
             state=State.from_arrays(stored.arrays("state")),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ringleader.known.covariates import GivenCovariates
+from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
 from ringleader.snapshot import folder as model_folder
@@ -28,7 +28,7 @@ def what_changed(
     stored: Stored,
     tensor: SparseTensor,
     labels: Labels | None,
-    covariates: GivenCovariates | None,
+    covariates: UserCovariates | None,
     parameters: Mapping[str, Any],
     config: ModelConfig,
 ) -> list[str]:
@@ -57,7 +57,7 @@ def labels_fingerprint(labels: Labels | None) -> str | None:
     return None if labels is None else hashlib.sha256(repr((labels.entries, labels.target_kind)).encode()).hexdigest()
 
 
-def covariates_fingerprint(covariates: GivenCovariates | None) -> str | None:
+def covariates_fingerprint(covariates: UserCovariates | None) -> str | None:
     return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
 
 

@@ -19,7 +19,7 @@ from ringleader.errors import SettingsError
 from ringleader.explain import Explanation, explain
 from ringleader.judge import Contributions, Head, Inputs, Judge, LabelFree, Scorer, published_scorer
 from ringleader.judge.scores import ranked, scores_by_code
-from ringleader.known.covariates import Aligned, GivenCovariates
+from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import Problem, build_problem
@@ -65,7 +65,7 @@ class Snapshot:
     tensor: SparseTensor
     labels: Labels | None
     heldout: Labels | None
-    covariates: GivenCovariates | None
+    covariates: UserCovariates | None
     reading: Mapping[str, Any]
     report: Mapping[str, Any] | None
     state: State
@@ -86,9 +86,9 @@ class Snapshot:
         return self.aligned.targets
 
     @cached_property
-    def given(self) -> Aligned:
+    def given(self) -> AlignedCovariates:
         """The user's columns as arrays of the tensor."""
-        return self.covariates.align(self.tensor) if self.covariates is not None else Aligned({}, {})
+        return self.covariates.align(self.tensor) if self.covariates is not None else AlignedCovariates({}, {})
 
     @cached_property
     def problem(self) -> Problem:

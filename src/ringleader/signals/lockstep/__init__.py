@@ -16,7 +16,6 @@ from ringleader.signals.lockstep.association import (
     meeting_graph,
     read_folds,
 )
-from ringleader.signals.lockstep.meetings import item_modes, rating_sides, sides
 from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows
@@ -34,11 +33,8 @@ __all__ = [
     "associate_through",
     "averaged_over_pairs",
     "find_lockstep",
-    "item_modes",
     "meeting_graph",
-    "rating_sides",
     "read_folds",
-    "sides",
     "start_rows",
     "top_mean",
 ]

@@ -82,6 +82,10 @@ class Ties:
         self._walks: dict[tuple[str, float, float], Walk] = {}
         self._graphs: dict[tuple[int, int], sparse.csr_array] = {}
 
+    def partner(self, mode: int) -> int:
+        """The mode whose entities those of a mode share: those who act or, for them, the items they meet on."""
+        return self.lockstep.roles(self.tensor).partner(mode)
+
     def pairs(self, prior: float = PRIOR) -> Walk:
         """``averaged_over_pairs`` of the actors."""
         return self._walk(("pairs", prior, 0), lambda: averaged_over_pairs(self.lockstep, prior))

@@ -26,8 +26,9 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.numba.pairs import Graph, Groups, Rule, lockstep_of_actors, support_of_groups
 from ringleader.kernels.protocol import available_threads
-from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet, sides
+from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.tensor.roles import Roles, assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
 
 PIECES = 64
@@ -87,6 +88,14 @@ class Lockstep:
         """One number per distinct review: how far the others of its group act in step with its author."""
         return self.both.scores
 
+    def roles(self, tensor: SparseTensor) -> Roles:
+        """Who acts on what."""
+        return assign_roles(tensor, self.actor, self.settings.items)
+
+    def sides(self, tensor: SparseTensor) -> tuple[Bools, Bools]:
+        """Which cells are boosts, and which attacks, (n_cells,) each."""
+        return _sides(tensor, self.roles(tensor), self.settings)
+
     @property
     def n_pairs(self) -> int:
         """How many pairs act in lockstep."""
@@ -141,6 +150,10 @@ class SideCount(NamedTuple):
     tally: Numbers  # (3,)
 
 
+def _sides(tensor: SparseTensor, roles: Roles, settings: LockstepSettings) -> tuple[Bools, Bools]:
+    return sides(tensor, roles, low=settings.low, high=settings.high)
+
+
 def find_lockstep(
     tensor: SparseTensor,
     settings: LockstepSettings | None = None,
@@ -157,8 +170,9 @@ def find_lockstep(
     """
     settings = LockstepSettings() if settings is None else settings
     k = tensor.mode_index(actor)
+    roles = assign_roles(tensor, k, settings.items)
     threads = available_threads() if threads is None else threads
-    boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in sides(tensor, k, settings))
+    boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in _sides(tensor, roles, settings))
     both = _together(boost.side, attack.side)
     groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
     single = _single_meetings(tensor, k, settings)
