@@ -14,8 +14,8 @@ from ringleader.baselines.bursts import Burst
 from ringleader.cores import find_cores
 from ringleader.plot import core_data as plot_core_data
 from ringleader.signals.behaviour.market import read_market
-from ringleader.signals.lockstep import LockstepSettings, find_lockstep
-from ringleader.signals.lockstep.meetings import sides
+from ringleader.signals.lockstep import find_lockstep
+from ringleader.tensor.roles import assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -65,7 +65,7 @@ def test_a_numbered_category_is_never_the_rating(reviews: pd.DataFrame, before: 
     assert tensor.vocabulary("device").kind == "category"
     assert set(tensor.vocabulary("device").values.to_pylist()) == set("0123456")
     assert tensor.rating_mode == tensor.mode_index("rating")
-    boost, attack = sides(tensor, 0, LockstepSettings())
+    boost, attack = sides(tensor, assign_roles(tensor))
     stars = tensor.decode()["rating"].to_numpy()
     assert np.array_equal(boost, stars >= 4) and np.array_equal(attack, stars <= 2)
     market = read_market(tensor)
