@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Numbers
 from ringleader.cores.board import Board, Rows, boards, contains, taken
@@ -20,6 +19,7 @@ from ringleader.cores.listing import Cores
 from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, widen
 from ringleader.cores.significance import agree, taste
 from ringleader.errors import SettingsError
+from ringleader.runtime.blas import one_blas_thread
 from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -55,7 +55,7 @@ def find_cores(
     reported: list[Report] = []
     grouping = tensor.grouping(k)
     of_actor = Rows(grouping.offsets, grouping.cells.astype(np.int64))
-    with threadpool_limits(1):  # many small decompositions: threads would only wait for each other
+    with one_blas_thread():
         found = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
         kept = combine(laid, found, tensor.n_cells)
     owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in kept]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
-from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import LabelError
@@ -21,6 +20,7 @@ from ringleader.judge.posterior import Posterior, Prior, covariance_root, fit_lo
 from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
 from ringleader.kernels.logistic import fisher_weight
+from ringleader.runtime.blas import one_blas_thread
 
 ASSOCIATION_GROUPS = ("association", "neighbours")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
@@ -76,7 +76,7 @@ def fit_binary(
         learning = learning_of(layout, settings, groups or None, len(inputs))
         return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
 
-    with threadpool_limits(1, "blas"):  # small matrices; and the same bits whatever the number of cores
+    with one_blas_thread():
         learned = [learn(at_strength(one, len(known))) for one in _beliefs(settings, len(known), table.suspicion)]
         proven = learn(
             settings.replace(

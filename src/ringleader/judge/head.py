@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
-from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import LabelError, SettingsError
@@ -35,6 +34,7 @@ from ringleader.judge.basis import (
 from ringleader.judge.posterior import Prior
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.known.labels import TargetKind
+from ringleader.runtime.blas import one_blas_thread
 
 EVIDENCE_NAME = "evidence prior"
 LEAST_ROOM = 0.05
@@ -179,7 +179,7 @@ _ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
 def moments(levels: Levels, layout: Layout, weights: Floats, root: Floats) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the additive predictor, (n,) each."""
     centre, spread = np.empty(len(levels)), np.empty(len(levels))
-    with threadpool_limits(1, "blas"):  # the same bits whatever the number of cores
+    with one_blas_thread():
         for start in range(0, len(levels), ROWS):
             part = slice(start, start + ROWS)
             rows = layout.rows(levels[part])

@@ -209,7 +209,8 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     def head(place: int) -> Head:
         name = f"head_{place}"
         read = Head.from_arrays(stored.arrays(name))
-        stored.sources[name] = read
+        if stored.has("lockstep"):  # one of format 1 is written anew, with what it lacks
+            stored.sources[name] = read
         return read
 
     judge = Judge(
