@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from ringleader.arrays import Floats
@@ -387,7 +388,5 @@ def weighted_auc(scores: npt.ArrayLike, bad: npt.ArrayLike, good: npt.ArrayLike)
         raise LabelError(f"{s.shape} scores for {cases.shape[1:]} cells; give one finite score each")
     if not (cases.sum(axis=1) > 0).all():
         raise LabelError("all cases are of one kind; evaluation needs both bad and good ones")
-    _, level = np.unique(s, return_inverse=True)
-    p, q = (np.bincount(level.reshape(-1), weights=weights) for weights in cases)
-    below = np.cumsum(q) - q
-    return float((p * (below + 0.5 * q)).sum() / (p.sum() * q.sum()))
+    y = np.repeat([1.0, 0.0], len(s))
+    return float(roc_auc_score(y, np.tile(s, 2), sample_weight=cases.reshape(-1)))
