@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ringleader.baselines.registry import baseline
 from ringleader.errors import StorageError
 from ringleader.evaluation import paper, paper_methods, protocol
 from ringleader.evaluation.paper import Plan
@@ -138,7 +139,7 @@ def test_tuning_takes_the_best_candidate_of_the_tuning_markets():
     for mode, split in market.splits.items():
         aucs = []
         for window in (40, 3):
-            scores = protocol.registered("burst", window=window)(market.seed).fit(market.tensor).scores(mode)
+            scores = baseline("burst", window=window, random_state=market.seed).fit(market.tensor).scores(mode)
             aucs.append(protocol.metrics.auc(split.truth, scores[split.test]))
         assert found["burst", mode].aucs == pytest.approx(aucs)
         assert found["burst", mode].settings == method.candidates[int(np.argmax(aucs))]

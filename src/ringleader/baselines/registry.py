@@ -34,7 +34,7 @@ _ENTRIES = {
     "bnbcp-svi": Entry("bnbcp", "BNBCP", {"inference": "svi"}, "beta negative-binomial CP, stochastic"),
     "crossspot": Entry("crossspot", "CrossSpot", {}, "most suspicious blocks by local search (Jiang et al. 2015)"),
     "multiaspect": Entry("multiaspect", "MultiAspectForensics", {}, "spikes of CP factors (Maruhashi et al. 2011)"),
-    "burst": Entry("burst", "Burst", {}, "most high-rated reviews in any three weeks against expectation"),
+    "burst": Entry("bursts", "Burst", {}, "most high-rated reviews in any three weeks against expectation"),
     "degree": Entry("degree", "Degree", {}, "number of reviews"),
     "boosting": Entry("behaviour", "Boosting", {}, "gradient boosting on behaviour", needs_labels=True),
     "forest": Entry("behaviour", "Forest", {}, "random forest on behaviour", needs_labels=True),
