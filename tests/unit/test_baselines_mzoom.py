@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringleader.baselines.blocks import FINGERPRINT_ROUNDS, searched_tensor
 from ringleader.baselines.density import density
-from ringleader.baselines.mzoom import FINGERPRINT_ROUNDS, MZoom, searched_tensor
+from ringleader.baselines.mzoom import MZoom
 from ringleader.baselines.mzoom_kernels import fingerprints
 from ringleader.tensor.sparse import SparseTensor
 

@@ -1,4 +1,4 @@
-"""What people use today (boosting, forest, propagation) and the paper's model behind the baselines' face."""
+"""What people use today (boosting, forest, propagation) and the paper's model with the interface of the baselines."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_seed_decides_the_forest(market):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"columns": "some"}, "columns is 'some'; choose one of simple, plain, all, none"),
+        ({"columns": "some"}, "columns is 'some'; choose simple, plain, all, none"),
         ({"columns": "none"}, "extra has nothing for seller"),
         ({"extra": {"seller": (["a"], np.zeros((3, 1)))}}, "one row for each of"),
         ({"extra": {"shop": (["a"], np.zeros((3, 1)))}}, "no mode 'shop'"),
@@ -273,7 +273,7 @@ def test_any_two_modes_make_the_graph():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 1.0}, "below 1"),
+        ({"alpha": 1.0}, "a number between 0 and 1"),
         ({"alpha": 0.0}, "alpha"),
         ({"modes": ["reviewer", "reviewer"]}, "two different modes"),
         ({"modes": 7}, "two different modes"),
