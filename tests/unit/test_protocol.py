@@ -12,7 +12,7 @@ import ringleader as rl
 from ringleader.baselines.registry import baseline, baseline_names
 from ringleader.datasets import marketplace
 from ringleader.errors import InputError, LabelError, SettingsError
-from ringleader.evaluation import metrics, protocol, real
+from ringleader.evaluation import metrics, protocol, real, scorers
 from ringleader.evaluation.protocol import Row, Split
 from ringleader.tensor.sparse import SparseTensor
 
@@ -66,6 +66,19 @@ def test_negatives_come_from_the_lowest_scores_and_never_from_the_test(market):
     np.testing.assert_array_equal(changed.known == 1, found.known == 1)
     left = np.setdiff1d(np.flatnonzero(found.known != 1), np.union1d(negatives, found.test))
     assert scores[negatives].max() <= scores[left].min()
+
+
+def test_few_labels_are_one_bad_to_three_good_of_those_known():
+    known = np.array([1.0] * 30 + [0.0] * 200 + [np.nan] * 50)
+    few = protocol.few_labels(known, 40, np.random.default_rng(0))
+    shown = ~np.isnan(few)
+    assert ((few == 1).sum(), (few == 0).sum()) == (10, 30)
+    np.testing.assert_array_equal(few[shown], known[shown])
+    assert not np.array_equal(few, protocol.few_labels(known, 40, np.random.default_rng(1)), equal_nan=True)
+    fewest = protocol.few_labels(known, 5, np.random.default_rng(0))
+    assert ((fewest == 1).sum(), (fewest == 0).sum()) == (2, 3)
+    everyone = protocol.few_labels(known, 1000, np.random.default_rng(0))
+    np.testing.assert_array_equal(everyone, known)
 
 
 # -- what is measured -----------------------------------------------------------------------------------
@@ -213,27 +226,27 @@ def test_weighted_auc_is_the_auc_of_the_cases():
     scores, bad, good = g.integers(0, 4, 30), g.integers(0, 4, 30), g.integers(0, 4, 30)
     labels = np.concatenate([np.ones(bad.sum()), np.zeros(good.sum())])
     each = np.concatenate([np.repeat(scores, bad), np.repeat(scores, good)])
-    assert real.weighted_auc(scores, bad, good) == pytest.approx(metrics.auc(labels, each))
+    assert metrics.weighted_auc(scores, bad, good) == pytest.approx(metrics.auc(labels, each))
     with pytest.raises(LabelError, match="one kind"):
-        real.weighted_auc(scores, bad, np.zeros(30))
+        metrics.weighted_auc(scores, bad, np.zeros(30))
 
 
 def test_f1_flags_the_share_that_is_bad_among_the_shown():
     truth, scores = [1, 1, 0, 0, 1, 0], [6, 5, 4, 3, 2, 1]
-    assert real.f1_at(truth, scores, 0.5) == pytest.approx(2 / 3)
-    assert real.f1_at(truth, scores, 1 / 3) == pytest.approx(2 * 2 / (2 + 3))
+    assert metrics.f1_at(truth, scores, 0.5) == pytest.approx(2 / 3)
+    assert metrics.f1_at(truth, scores, 1 / 3) == pytest.approx(2 * 2 / (2 + 3))
 
 
 def test_cells_are_scored_by_blocks_by_factors_and_by_counting():
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 2, 1], [3, 2, 2]])
     tensor = SparseTensor.from_arrays(codes, ["src", "dst", "minute"], counts=[50, 50, 50, 50, 1, 1])
     for name, settings in (("mzoom", {"n_blocks": 1}), ("bptf", {"rank": 2})):
-        scores = real.registered_cell_scorer(name, **settings)(tensor, 0)
+        scores = scorers.registered_cell_scorer(name, **settings)(tensor, 0)
         assert scores[:4].min() > scores[4:].max()
-    np.testing.assert_array_equal(real.multiplicity("dst")(tensor, 0), [100, 100, 100, 100, 2, 2])
-    np.testing.assert_array_equal(real.multiplicity("src", "minute")(tensor, 0), [100, 100, 100, 100, 1, 1])
+    np.testing.assert_array_equal(scorers.multiplicity("dst")(tensor, 0), [100, 100, 100, 100, 2, 2])
+    np.testing.assert_array_equal(scorers.multiplicity("src", "minute")(tensor, 0), [100, 100, 100, 100, 1, 1])
     with pytest.raises(SettingsError, match="neither blocks nor factors"):
-        real.registered_cell_scorer("degree")(tensor, 0)
+        scorers.registered_cell_scorer("degree")(tensor, 0)
 
 
 def test_otc_and_xu_load_as_their_readme_says(real_data: Path):
@@ -256,14 +269,14 @@ def test_otc_and_xu_load_as_their_readme_says(real_data: Path):
 
 
 def test_propagation_beats_rev2_on_the_same_folds(real_data: Path):
-    methods = {"propagation": real.registered_scorer("propagation")}
+    methods = {"propagation": scorers.registered_scorer("propagation")}
     found = {row.method: row.auc for row in real.real_rows(real_data, methods, repeats=1, data=("otc",))}
     assert found["propagation"] > found["REV2"]
 
 
 def test_counting_connections_gives_what_the_readme_says(real_data: Path):
     counts = {"cell": ("src", "dst", "minute"), "dst, minute": ("dst", "minute"), "dst": ("dst",), "src": ("src",)}
-    methods = {name: real.multiplicity(*modes) for name, modes in counts.items()}
+    methods = {name: scorers.multiplicity(*modes) for name, modes in counts.items()}
     found = real.real_rows(real_data, {}, cell_methods=methods, repeats=1, data=("darpa",))
     aucs = {row.method: row.auc for row in found if not row.published}
     assert aucs == {

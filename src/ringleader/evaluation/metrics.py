@@ -22,8 +22,6 @@ SMALLEST_PROBABILITY = 1e-12
 class RankingQuality(NamedTuple):
     """What a ranking is worth."""
 
-    n: int
-    positives: int
     auc: float
     average_precision: float
     precision_at: dict[int, float]
@@ -105,8 +103,29 @@ def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.Arra
     return total / pairs
 
 
+def f1_at(truth: npt.ArrayLike, scores: npt.ArrayLike, prevalence: float) -> float:
+    """F1 when as large a share is flagged as is bad among the labels shown; needs no probabilities."""
+    y, s = check(truth, scores)
+    flagged = max(1, round(prevalence * len(y)))
+    right = precision_at(y, s, flagged) * flagged
+    return float(2 * right / (flagged + y.sum()))
+
+
+def weighted_auc(scores: npt.ArrayLike, bad: npt.ArrayLike, good: npt.ArrayLike) -> float:
+    """AUC where a score stands for ``bad`` and ``good`` cases, (n,) each; ties count half."""
+    from sklearn.metrics import roc_auc_score
+
+    s, cases = np.asarray(scores, np.float64), np.stack([np.asarray(bad, np.float64), np.asarray(good, np.float64)])
+    if s.shape != cases.shape[1:] or not np.isfinite(s).all():
+        raise LabelError(f"{s.shape} scores for {cases.shape[1:]} cells; give one finite score each")
+    if not (cases.sum(axis=1) > 0).all():
+        raise LabelError("all cases are of one kind; evaluation needs both bad and good ones")
+    y = np.repeat([1.0, 0.0], len(s))
+    return float(roc_auc_score(y, np.tile(s, 2), sample_weight=cases.reshape(-1)))
+
+
 def ranking(labels: npt.ArrayLike, scores: npt.ArrayLike) -> RankingQuality:
     """The figures of a ranking at once."""
     y, s = check(labels, scores)
     budgets = {budget: precision_at(y, s, budget) for budget in BUDGETS if budget <= len(y)}
-    return RankingQuality(len(y), int(y.sum()), auc(y, s), average_precision(y, s), budgets)
+    return RankingQuality(auc(y, s), average_precision(y, s), budgets)

@@ -112,6 +112,19 @@ def lowest_negatives(split: Split, scores: npt.ArrayLike, *, per_bad: float = 0.
     return split._replace(known=known)
 
 
+def few_labels(known: Floats, count: int, generator: np.random.Generator) -> Floats:
+    """``count`` of the known labels at random, the others unknown: one bad (at least two in all) to three good.
+
+    known : (n_k,): 1 bad, 0 good, NaN unknown. Where one kind does not suffice, all of it is taken.
+    """
+    bad, good = (generator.permutation(np.flatnonzero(known == side)) for side in (1.0, 0.0))
+    n_bad = max(count // 4, 2)
+    chosen = np.concatenate([bad[:n_bad], good[: count - n_bad]])
+    few = np.full(len(known), np.nan)
+    few[chosen] = known[chosen]
+    return few
+
+
 def _split(tensor: SparseTensor, mode: str, known: Floats, test: Numbers, truth: Floats) -> Split:
     k = tensor.mode_index(mode)
     reviews = np.bincount(tensor.coordinates[:, k], weights=tensor.counts, minlength=tensor.shape[k])

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
+from ringleader.wording import json_ready
 
 RowDict = dict[str, Any]
 Markdown = Callable[[Mapping[str, pd.DataFrame]], str]
@@ -63,9 +64,9 @@ class Results:
         if self.folder is None:
             return
         frames = self.frames()
-        text = (markdown or plain_markdown)(frames)
+        text = (markdown or markdown_of_tables)(frames)
         try:
-            self._write("rows.json", json.dumps({"about": about, "tables": _plain(self.rows)}, indent=1) + "\n")
+            self._write("rows.json", json.dumps({"about": about, "tables": json_ready(self.rows)}, indent=1) + "\n")
             self._write("tables.md", f"Machine: {about}.\n\n{text}")
             for name, svg in figures(frames).items() if figures is not None else ():
                 self._write(name, svg)
@@ -82,7 +83,7 @@ class Results:
         part.replace(path)
 
 
-def plain_markdown(frames: Mapping[str, pd.DataFrame]) -> str:
+def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:
     """Every table as it stands."""
     parts = []
     for name, frame in frames.items():
@@ -105,15 +106,6 @@ def _cell(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
-
-
-def _plain(value: Any) -> Any:
-    """JSON without NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and value != value else value
 
 
 def _cannot(folder: Path, error: OSError) -> StorageError:
