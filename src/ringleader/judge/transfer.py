@@ -2,7 +2,7 @@
 
 Reviewers who are known or believed to be paid tell of the sellers they rate well, and bad sellers of those who rate
 them well. It is a score and no probability: nobody of the mode is known, so nothing says how much company means guilt.
-The rules were chosen by benchmarks/other_mode.py (docs/detection.md).
+The rules were chosen by benchmarks/transfer.py (docs/detection.md).
 """
 
 from __future__ import annotations
