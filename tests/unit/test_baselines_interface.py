@@ -179,12 +179,12 @@ def test_methods_that_need_labels_say_so():
 def test_factor_scores_do_not_depend_on_how_a_component_is_scaled():
     g = np.random.default_rng(0)
     factors = [g.random((6, 3)), g.random((5, 3))]
-    plain = normal_form(np.ones(3), factors)
+    unscaled = normal_form(np.ones(3), factors)
     scaled = normal_form(np.full(3, 0.1), [factors[0] * 5.0, factors[1] * 2.0])
     for scoring in ("largest", "divergence"):
-        np.testing.assert_allclose(factor_scores(plain, 0, scoring), factor_scores(scaled, 0, scoring))
+        np.testing.assert_allclose(factor_scores(unscaled, 0, scoring), factor_scores(scaled, 0, scoring))
     expected = (factors[0] * np.linalg.norm(factors[1], axis=0)).max(axis=1)
-    np.testing.assert_allclose(factor_scores(plain, 0), expected)
+    np.testing.assert_allclose(factor_scores(unscaled, 0), expected)
 
 
 def test_the_registry_imports_no_method():

@@ -1,4 +1,4 @@
-"""BPTF and BNBCP: bounds that never fall, plain NumPy beside the kernels, planted factors found again."""
+"""BPTF and BNBCP: bounds that never fall, NumPy beside the kernels, planted factors recovered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's experiments: rows arrive, are kept at once, and become tables beside the printed ones."""
+"""The paper's experiments: rows arrive, are stored at once, and become tables beside the printed ones."""
 
 from __future__ import annotations
 

@@ -34,15 +34,15 @@ def split(market) -> Split:
 @pytest.mark.parametrize("mode", ["seller", "reviewer"])
 def test_the_split_of_a_market_is_the_one_it_came_with(market, mode):
     tensor, truth = market
-    found = protocol.market_split(tensor, truth, mode)
+    split = protocol.market_split(tensor, truth, mode)
     rows = truth[(truth["mode"] == mode) & (truth["target"] == "abuse")].set_index("entity")
-    names = tensor.vocabulary(mode).decode(np.arange(len(found.known)))
+    names = tensor.vocabulary(mode).decode(np.arange(len(split.known)))
     expected = rows["label"].where(rows["split"] == "known").loc[names].to_numpy(float)
-    np.testing.assert_array_equal(found.known, expected)
-    assert set(names[found.test]) == set(rows.index[rows["split"] == "test"])
-    np.testing.assert_array_equal(found.truth, rows.loc[names[found.test], "label"])
-    assert np.isnan(found.known[found.test]).all()
-    np.testing.assert_array_equal(found.activity, tensor.degrees(mode)[found.test])
+    np.testing.assert_array_equal(split.known, expected)
+    assert set(names[split.test]) == set(rows.index[rows["split"] == "test"])
+    np.testing.assert_array_equal(split.truth, rows.loc[names[split.test], "label"])
+    assert np.isnan(split.known[split.test]).all()
+    np.testing.assert_array_equal(split.activity, tensor.degrees(mode)[split.test])
 
 
 def test_targets_have_splits_of_their_own(market):
@@ -56,15 +56,15 @@ def test_targets_have_splits_of_their_own(market):
 
 
 def test_negatives_come_from_the_lowest_scores_and_never_from_the_test(market):
-    found = protocol.market_split(*market, "reviewer")
-    scores = np.random.default_rng(0).random(len(found.known))
-    scores[found.test] = -1.0  # the lowest of all, and yet not taken
-    changed = protocol.lowest_negatives(found, scores)
+    split = protocol.market_split(*market, "reviewer")
+    scores = np.random.default_rng(0).random(len(split.known))
+    scores[split.test] = -1.0  # the lowest of all, and yet not taken
+    changed = protocol.lowest_negatives(split, scores)
     negatives = np.flatnonzero(changed.known == 0)
-    assert len(negatives) == round(0.95 * (found.known == 1).sum())
-    assert not np.isin(negatives, found.test).any()
-    np.testing.assert_array_equal(changed.known == 1, found.known == 1)
-    left = np.setdiff1d(np.flatnonzero(found.known != 1), np.union1d(negatives, found.test))
+    assert len(negatives) == round(0.95 * (split.known == 1).sum())
+    assert not np.isin(negatives, split.test).any()
+    np.testing.assert_array_equal(changed.known == 1, split.known == 1)
+    left = np.setdiff1d(np.flatnonzero(split.known != 1), np.union1d(negatives, split.test))
     assert scores[negatives].max() <= scores[left].min()
 
 
@@ -86,31 +86,31 @@ def test_few_labels_are_one_bad_to_three_good_of_those_known():
 
 def test_n_counts_the_tested_accounts_in_mzooms_top_two_blocks(market, split):
     tensor, _ = market
-    found = protocol.block_budget(tensor, [split], max_size=600)
+    budget = protocol.block_budget(tensor, [split], max_size=600)
     blocks = baseline("mzoom", n_blocks=5, max_size=600).fit(tensor).blocks_[:2]
     members = set(blocks[0].members[2]) | set(blocks[1].members[2])
-    assert found == {"seller": len(members & set(split.test))}
-    assert 0 < found["seller"] < len(split.test)
+    assert budget == {"seller": len(members & set(split.test))}
+    assert 0 < budget["seller"] < len(split.test)
 
 
 def test_figures_by_hand():
     known = np.full(8, np.nan)
-    found = Split("seller", known, np.array([0, 1, 2, 3, 4, 5]), np.array([1.0, 0, 1, 0, 0, 1]), np.ones(6))
+    split = Split("seller", known, np.array([0, 1, 2, 3, 4, 5]), np.array([1.0, 0, 1, 0, 0, 1]), np.ones(6))
     scores = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 99.0, 99.0]  # the last two are not tested
-    row = protocol.figures(found, scores, 2, method="m", seed=7, seconds=1.5)
+    row = protocol.figures(split, scores, 2, method="m", seed=7, seconds=1.5)
     assert (row.precision, row.recall) == (0.5, pytest.approx(1 / 3))
     assert row.auc == pytest.approx(5 / 9)
     assert row.matched_auc == pytest.approx(row.auc)  # all are equally active
     assert row[:5] == ("m", "seller", 7, 6, 2)
-    whole = protocol.figures(found, scores, 100, method="m")
+    whole = protocol.figures(split, scores, 100, method="m")
     assert (whole.n, whole.precision, whole.recall) == (6, 0.5, 1.0)
     with pytest.raises(LabelError, match="gave"):
-        protocol.figures(found, scores[:6], 2, method="m")
+        protocol.figures(split, scores[:6], 2, method="m")
 
 
 def test_matched_auc_is_missing_where_activity_tells_all():
-    found = Split("seller", np.full(4, np.nan), np.arange(4), np.array([1.0, 1, 0, 0]), np.array([9.0, 9, 1, 1]))
-    row = protocol.figures(found, [4.0, 3, 2, 1], 2, method="m")
+    split = Split("seller", np.full(4, np.nan), np.arange(4), np.array([1.0, 1, 0, 0]), np.array([9.0, 9, 1, 1]))
+    row = protocol.figures(split, [4.0, 3, 2, 1], 2, method="m")
     assert np.isnan(row.matched_auc)
     assert row.auc == 1.0
 
@@ -196,14 +196,14 @@ def test_every_method_sees_the_same_folds(tmp_path, monkeypatch):
 
         return score
 
-    found = list(real.real_rows(tmp_path, {n: spy(n) for n in seen}, repeats=2, data=("otc",)))
+    rows = list(real.real_rows(tmp_path, {n: spy(n) for n in seen}, repeats=2, data=("otc",)))
     assert len(seen["first"]) == 20
     for a, b in zip(seen["first"], seen["second"], strict=True):
         np.testing.assert_array_equal(a, b)
-    ours = {row.method: row for row in found if not row.published}
+    ours = {row.method: row for row in rows if not row.published}
     assert ours["first"].auc == 1.0 and ours["second"].auc == 0.5
     assert ours["first"].repeats == 2 and ours["first"].auc_sd == 0.0
-    others = {row.method: row.auc for row in found if row.published}
+    others = {row.method: row.auc for row in rows if row.published}
     assert others["REV2"] == 0.90 and others["SpEagle"] == 0.69
 
 
@@ -270,15 +270,15 @@ def test_otc_and_xu_load_as_their_readme_says(real_data: Path):
 
 def test_propagation_beats_rev2_on_the_same_folds(real_data: Path):
     methods = {"propagation": scorers.registered_scorer("propagation")}
-    found = {row.method: row.auc for row in real.real_rows(real_data, methods, repeats=1, data=("otc",))}
-    assert found["propagation"] > found["REV2"]
+    aucs = {row.method: row.auc for row in real.real_rows(real_data, methods, repeats=1, data=("otc",))}
+    assert aucs["propagation"] > aucs["REV2"]
 
 
 def test_counting_connections_gives_what_the_readme_says(real_data: Path):
     counts = {"cell": ("src", "dst", "minute"), "dst, minute": ("dst", "minute"), "dst": ("dst",), "src": ("src",)}
     methods = {name: scorers.multiplicity(*modes) for name, modes in counts.items()}
-    found = real.real_rows(real_data, {}, cell_methods=methods, repeats=1, data=("darpa",))
-    aucs = {row.method: row.auc for row in found if not row.published}
+    rows = real.real_rows(real_data, {}, cell_methods=methods, repeats=1, data=("darpa",))
+    aucs = {row.method: row.auc for row in rows if not row.published}
     assert aucs == {
         "cell": pytest.approx(0.915, abs=6e-4),
         "dst, minute": pytest.approx(0.938, abs=6e-4),

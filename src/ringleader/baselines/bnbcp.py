@@ -58,7 +58,7 @@ class BNBCP(Baseline):
 
     Parameters
     ----------
-    rank : most components. ``rank_`` says how many the data kept.
+    rank : most components. ``rank_`` says how many the data need.
     inference : "svi" stochastic over batches of cells, "batch" over all cells.
     concentration : a, of the Dirichlet priors. shape, beta, epsilon : g, c and eps (None: 1 / rank).
     max_iter, tol : batch only, as in BPTF.
@@ -66,7 +66,7 @@ class BNBCP(Baseline):
         ``batch_size`` cells and a twentieth of all.
     final_passes : svi only; batch iterations at the end, without which an entity knows only its last visits.
     label_weight : what one review's label weighs against the review itself. label_prior : b.
-    prune : a component counts as kept when it explains at least this share of the reviews.
+    prune : a component counts in ``rank_`` when it explains at least this share of the reviews.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def bnbcp_start(
 
 
 def bnbcp_step(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior) -> float:
-    """One batch iteration over all modes. Returns the bound of the state it was given (without log y!)."""
+    """One batch iteration over all modes, in place. Returns the bound of the state before it (without log y!)."""
     cells = stacked(tensor)
     bound = 0.0
     for k in range(len(tensor.modes)):
@@ -332,5 +332,5 @@ def _other_terms(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior) -> 
     b = prior.label_prior
     seen = b + prior.label_weight * state.label_counts
     value += float((betaln(seen[:, 0], seen[:, 1]) - betaln(b, b)).sum())
-    # label_logs carry the weight already, so plain counts go with them.
+    # label_logs carry the weight already, so counts without it go with them.
     return value - float((state.label_counts * _label_logs(state, prior)).sum())

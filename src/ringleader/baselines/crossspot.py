@@ -2,7 +2,7 @@
 
 From a seed block, each mode in turn is solved exactly with the others held: its entities are sorted by their mass in
 the block and the prefix of highest suspiciousness is taken. Suspiciousness never falls, so the search ends. The best
-of many seeds are kept. A block no denser than the tensor has suspiciousness 0.
+of many seeds are reported. A block no denser than the tensor has suspiciousness 0.
 """
 
 from __future__ import annotations

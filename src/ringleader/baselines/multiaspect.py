@@ -33,7 +33,7 @@ class MultiAspectForensics(Baseline):
     bins_per_decade : of the histograms of log10 factor values.
     least_value : values below this part of a component's largest are left out.
     min_size : fewest entities in a spike. spike : how many times the neighbouring bins' median a spike must reach.
-    max_blocks : the most suspicious blocks are kept.
+    max_blocks : as many of the most suspicious blocks are reported.
 
     Attributes
     ----------

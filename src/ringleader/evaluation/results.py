@@ -1,4 +1,4 @@
-"""Where the rows of a benchmark are kept: a folder that is complete after every row, whenever the run is stopped.
+"""Where the rows of a benchmark are stored: a folder that is complete after every row, whenever the run is stopped.
 
 ``TABLE.csv`` grows by a line as each row arrives; ``rows.json``, ``tables.md`` and the figures are made anew from all
 rows so far by ``publish``.
