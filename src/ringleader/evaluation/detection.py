@@ -1,4 +1,4 @@
-"""How well abuse is detected on generated markets, beside what people would use instead, on the very same split."""
+"""How well abuse is detected on generated markets, beside what people would use instead, on the same split."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def market_truth(market: Marketplace, tensor: SparseTensor, mode: str) -> Market
 def market_figures(
     split: Split, truth: MarketTruth, scores: Floats, probability: Floats | None
 ) -> tuple[float, float, float, float, float]:
-    """AUC, matched AUC and that on unseen rings among the tested; log-loss and calibration on all unlabelled."""
+    """AUC, matched AUC and AUC on unseen rings of the tested; log-loss and calibration error of all unlabelled."""
     tested, label = scores[split.test], split.truth
     good = split.test[label == 0]
     hidden = split.test[truth.unseen[split.test]]

@@ -25,7 +25,7 @@ class Gain:
 
 
 def label_gain(detector: RingDetector, truth: Labels, target: str = DEFAULT_TARGET) -> list[Gain]:
-    """The gain on every mode that the truth names and labels trained; modes without both kinds are left out."""
+    """The gain on every mode with labels and truth; modes whose truth is all bad or all good are left out."""
     gains = []
     for known in truth.align(detector.tensor_).targets:
         mode = detector.tensor_.modes[known.mode]

@@ -20,7 +20,7 @@ SMALLEST_PROBABILITY = 1e-12
 
 
 class RankingQuality(NamedTuple):
-    """What a ranking is worth."""
+    """How good a ranking is."""
 
     auc: float
     average_precision: float
@@ -66,7 +66,7 @@ def precision_at(labels: npt.ArrayLike, scores: npt.ArrayLike, budget: int) -> f
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = CALIBRATION_BINS) -> float:
-    """Mean distance of said and seen frequency over bins of equal width, weighted by their size."""
+    """Mean distance of predicted and observed frequency over bins of equal width, weighted by their size."""
     y, p = check(labels, probabilities)
     if p.min() < 0 or p.max() > 1:
         raise LabelError("probabilities must lie between 0 and 1")
@@ -85,7 +85,7 @@ def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
 
 
 def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.ArrayLike) -> float:
-    """AUC within deciles of activity, weighted by the pairs in each: what is left when activity says nothing."""
+    """AUC within deciles of activity, weighted by the pairs in each: how good scores are among the equally active."""
     y, s = check(labels, scores)
     a = np.asarray(activity, np.float64)
     edges = np.unique(np.quantile(a, np.linspace(0, 1, ACTIVITY_BINS + 1)[1:-1]))
@@ -104,7 +104,7 @@ def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.Arra
 
 
 def f1_at(truth: npt.ArrayLike, scores: npt.ArrayLike, prevalence: float) -> float:
-    """F1 when as large a share is flagged as is bad among the labels shown; needs no probabilities."""
+    """F1 when the share ``prevalence`` of the accounts is flagged, those with the highest scores."""
     y, s = check(truth, scores)
     flagged = max(1, round(prevalence * len(y)))
     right = precision_at(y, s, flagged) * flagged
@@ -125,7 +125,7 @@ def weighted_auc(scores: npt.ArrayLike, bad: npt.ArrayLike, good: npt.ArrayLike)
 
 
 def ranking(labels: npt.ArrayLike, scores: npt.ArrayLike) -> RankingQuality:
-    """The figures of a ranking at once."""
+    """All figures of a ranking."""
     y, s = check(labels, scores)
     budgets = {budget: precision_at(y, s, budget) for budget in BUDGETS if budget <= len(y)}
     return RankingQuality(auc(y, s), average_precision(y, s), budgets)

@@ -149,7 +149,7 @@ def block_budget(tensor: SparseTensor, splits: Sequence[Split], **settings: Any)
 
 
 def figures(split: Split, scores: npt.ArrayLike, n: int, *, method: str, seed: int = 0, seconds: float = 0.0) -> Row:
-    """What the scores of all entities of a mode, (n_k,), are worth on the tested."""
+    """How good the scores of all entities of a mode, (n_k,), are on the tested."""
     values = np.asarray(scores, np.float64)
     if values.shape != split.known.shape:
         raise LabelError(f"{method} gave {values.shape} scores for {split.known.shape} entities of {split.mode}")

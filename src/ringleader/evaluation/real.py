@@ -48,7 +48,7 @@ DATA = ("otc", "xu", "darpa")
 
 
 class Published(NamedTuple):
-    """A number somebody else reported."""
+    """What others reported; NaN where they did not."""
 
     method: str
     auc: float = float("nan")
@@ -100,7 +100,7 @@ class Connections(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """What is shown, (n_k,), and who is asked about."""
+    """Known labels, (n_k,), NaN where unknown; codes of the tested."""
 
     known: Floats
     test: npt.NDArray[np.int64]
@@ -191,14 +191,14 @@ def _cell_numbers(tensor: SparseTensor, codes: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def folds(data: RealData, n_folds: int, seed: int) -> list[Fold]:
-    """Stratified folds of the labelled accounts: each is asked about once, with the other folds shown."""
+    """Stratified folds of the labelled accounts: each is tested once, with the labels of the other folds known."""
     codes = np.flatnonzero(~np.isnan(data.truth))
     parts = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(codes, data.truth[codes])
     return [_fold(data, codes[train], codes[test]) for train, test in parts]
 
 
 def shares(data: RealData, share: float, seed: int) -> list[Fold]:
-    """One stratified split that shows a share of the labels and asks about all others."""
+    """One stratified split: a share of the labels is known, all others are tested."""
     if not 0 < share < 1:
         raise SettingsError(f"share is {share!r}; give a number between 0 and 1")
     codes = np.flatnonzero(~np.isnan(data.truth))
@@ -231,7 +231,7 @@ def real_rows(
     repeats: int = 3,
     data: Sequence[str] = DATA,
 ) -> Iterator[RealRow]:
-    """Rows as they arrive: for each protocol what others published, then every method on the very same folds.
+    """Rows as they arrive: for each protocol what others published, then every method on the same folds.
 
     methods : scorers of accounts, for OTC and Amazon-Xu. cell_methods : scorers of cells, for DARPA.
     repeats : times the folds are drawn anew; DARPA has none, so there it counts seeds.

@@ -37,7 +37,7 @@ class Results:
                 raise _cannot(self.folder, error) from error
 
     def keep(self, table: str, row: RowDict) -> None:
-        """Takes a row. The first row of a table decides its columns, and replaces what an earlier run left."""
+        """Stores a row. The first row of a table decides its columns and overwrites the file of an earlier run."""
         first = table not in self.rows
         self.rows.setdefault(table, []).append(row)
         if self.folder is None:
@@ -57,7 +57,7 @@ class Results:
         return {name: pd.DataFrame(rows) for name, rows in self.rows.items()}
 
     def publish(self, about: str, markdown: Markdown | None = None, figures: Figures | None = None) -> None:
-        """Writes what is made from all rows so far; nothing where there is no folder.
+        """Writes JSON, Markdown and figures of all rows so far; does nothing where there is no folder.
 
         about : where they were measured. markdown : all tables as they stand where None.
         """
@@ -74,7 +74,7 @@ class Results:
             raise _cannot(self.folder, error) from error
 
     def _write(self, name: str, text: str) -> None:
-        """Whole or not at all: a stop in the middle leaves what was there."""
+        """Atomically: an interruption leaves the file that was there."""
         assert self.folder is not None  # publish looked
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)

@@ -57,7 +57,7 @@ def registered_cell_scorer(name: str, **settings: Any) -> CellScorer:
 
 
 def multiplicity(*modes: str) -> CellScorer:
-    """The trivial score of a connection: how many there are in the same (modes)."""
+    """The simplest score of a cell: how many connections agree with it in these modes."""
 
     def score(tensor: SparseTensor, seed: int) -> Floats:
         chosen = [tensor.mode_index(mode) for mode in modes]

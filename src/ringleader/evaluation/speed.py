@@ -1,4 +1,4 @@
-"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run, and where the time goes.
+"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run.
 
 An entry is one positive or negative tuple carried through all modes. Figures are medians of warm
 runs; compilation is measured apart.
@@ -175,7 +175,7 @@ def _logit() -> Any:
 def _by_turns(
     jobs: list[str], runs: list[Callable[[], float]], entries: list[int], repeats: int = REPEATS
 ) -> tuple[Rate, Rate]:
-    """Two measurements by turns, so that whatever else the machine does meets both alike."""
+    """Two measurements by turns, so that other work of the machine affects both alike."""
     pairs = [(runs[0](), runs[1]()) for _ in range(repeats)]
     first, second = (_rate(jobs[i], [pair[i] for pair in pairs], entries[i]) for i in range(2))
     return first, second
@@ -262,7 +262,7 @@ def _growth(cells: int) -> float:
 
 
 def peak_gib() -> float:
-    """Most memory this process has held."""
+    """Peak memory of this process."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -15,7 +15,7 @@ from ringleader.known.labels import DEFAULT_TARGET, Labels, Target, read_labels
 
 
 def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
-    """The truth, as numbers where the model learned numbers; nothing but 1 and 0 is yes and no even then."""
+    """The truth: numbers where the model learned numbers, unless all of them are 1 or 0; those are read as labels."""
     if detector.labels_ is None or detector.labels_.target_kind == "binary":
         return read_labels(source)
     numbers = read_labels(source, target_kind="real")
@@ -24,8 +24,8 @@ def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> 
 
 
 def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = False) -> list[dict[str, Any]]:
-    """The figures of every target of every mode that the truth names: of a ranking where the truth is yes or no, of
-    nearness where it is numbers. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
+    """The figures of every target of every mode that the truth names: of the ranking where the truth is binary, of the
+    error where it is real. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
     the accounts whose label the model has.
     """
     results = []
@@ -43,13 +43,13 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
 
 
 def targets_of(detector: RingDetector, mode: str) -> list[str]:
-    """The targets of a mode, the one that is scored where none is named first."""
+    """The targets of a mode; first the one that is scored by default."""
     names = [t.name for t in detector.problem_.targets if detector.tensor_.modes[t.mode] == mode]
     return sorted(names, key=lambda name: name != DEFAULT_TARGET)
 
 
 def known_codes(detector: RingDetector, mode: int) -> Codes:
-    """Codes of the accounts of a mode that the model has a label of, for whichever target."""
+    """Codes of the accounts of a mode that the model has a label of, for any target."""
     return np.concatenate([np.zeros(0, np.int32), *(t.codes for t in detector.problem_.targets if t.mode == mode)])
 
 

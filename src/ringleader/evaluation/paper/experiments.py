@@ -57,7 +57,7 @@ BATCH_MOVES = {"natural-gradient": natural.batch_move, "sgd": sgd.batch_move, "o
 
 
 class Plan(NamedTuple):
-    """How much is done."""
+    """The size of the experiments."""
 
     reviews: int = 100_000
     seeds: int = 5
@@ -104,7 +104,7 @@ Choices = dict[tuple[str, str], ChosenSettings]
 
 
 def tables(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
-    """Precision, recall and AUC of every method on both modes; the other way to score a factorisation beside it."""
+    """Precision, recall and AUC of every method on both modes, and of factorisations by both rules of scoring."""
     splits = market.splits
     bounded = {"max_size": max(plan.reviews // REVIEWS_PER_BLOCK_MEMBER, 10)}
     n = block_budget(market.tensor, list(splits.values()), **bounded)
@@ -145,7 +145,7 @@ def _starts_of(model: Baseline) -> Sequence[Baseline]:
 
 
 def _divergence(model: Baseline, mode: str) -> Floats:
-    """Scores of a fitted factorisation, read the other way."""
+    """Scores of a fitted factorisation by the rule ``divergence``."""
     scores = []
     for one in _starts_of(model):
         scoring = one.get_params()["scoring"]
@@ -205,7 +205,7 @@ def several_targets(market: PaperMarket, methods: Sequence[Method], choices: Cho
 
 
 def _closer_looked_at(methods: Sequence[Method]) -> list[Method]:
-    """The paper's own method and the default detector: those that the smaller experiments ask about."""
+    """The methods of the smaller experiments: the paper's own and the default detector."""
     return [m for m in methods if m.labelled and m.name in ("ss-natural-gradient [corrected]", "ringleader")]
 
 

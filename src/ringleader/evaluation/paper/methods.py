@@ -1,4 +1,4 @@
-"""The rows of the paper's tables and what stands below them: every method, and the settings it may be tuned over.
+"""The rows of the tables, the paper's and ours: every method, and the settings it may be tuned over.
 
 Every method gets the same number of candidates, its own defaults first. They are compared on markets of their own,
 which appear in no table.
@@ -74,7 +74,7 @@ _LAST: dict[str, SettingValues] = {
     "sgd": {"settings": {"gradient_scale": 2.0}, "rank": 48},
     "online-em": {"settings": _FIXED, "epochs": 40},
 }
-"""The fourth candidate is the learner's own: what earlier tries had shown to help it."""
+"""The fourth candidate of each learner: what had helped it in earlier experiments."""
 
 
 def _logistic(preset: str) -> list[Method]:

@@ -16,7 +16,7 @@ Frames = Mapping[str, pd.DataFrame]
 PRESETS = ("paper", "corrected")
 NATURAL, STOCHASTIC, ONLINE = "ss-natural-gradient [{}]", "ss-sgd [{}]", "ss-online-em [{}]"
 NOISE = 2.0
-"""A difference is called one where it is larger than so many of its standard errors over the markets."""
+"""A difference counts where it is larger than so many of its standard errors over the markets."""
 
 
 def paper_markdown(frames: Frames) -> str:
