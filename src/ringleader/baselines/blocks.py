@@ -16,6 +16,8 @@ from ringleader.tensor.sparse import SparseTensor
 
 Member = npt.NDArray[np.uint8]
 """(sum n_k,), 1 for the entities of a block; the modes one after the other, as in ``Searched``."""
+Inside = npt.NDArray[np.uint8]
+"""(n_cells,), 1 for the cells of a block."""
 
 FINGERPRINT_ROUNDS = 3
 """Rounds of colour refinement: after three, an entity's fingerprint knows what lies within three reviews of it."""
@@ -72,11 +74,11 @@ def searched_tensor(tensor: SparseTensor, seed: int | None) -> tuple[Searched, l
 
 
 def dense_block(
-    searched: Searched, order: list[Numbers], member: Member, measure: str, search_density: float
+    searched: Searched, order: list[Numbers], member: Member, inside: Inside, measure: str, search_density: float
 ) -> DenseBlock:
     """The block of some entities, with its mass and density in the whole tensor."""
     starts = searched.starts
-    mass = int(searched.counts[cells_inside(searched, member).view(np.bool_)].sum())
+    mass = int(searched.counts[inside.view(np.bool_)].sum())
     members = tuple(np.sort(codes[member[starts[k] : starts[k + 1]] == 1]) for k, codes in enumerate(order))
     sizes = [len(m) for m in members]
     value = density(measure, mass, sizes, int(searched.counts.sum()), occurring_entities(searched))
@@ -95,7 +97,9 @@ def most_suspicious(
         if value > 0.0:
             distinct.setdefault(member.tobytes(), (value, member))
     best = sorted(distinct.values(), key=lambda pair: -pair[0])[:most]  # a stable sort
-    return [dense_block(searched, order, member, "susp", value) for value, member in best]
+    return [
+        dense_block(searched, order, member, cells_inside(searched, member), "susp", value) for value, member in best
+    ]
 
 
 def occurring_entities(searched: Searched) -> list[int]:

@@ -31,7 +31,7 @@ class HighRatings(NamedTuple):
 
     bins: Numbers  # (n_cells,), the time bin of each cell, from 0
     calendar: Calendar
-    counts: Floats  # (n_cells,), reviews rated high
+    cells: Numbers  # those rated high
     share: float  # of the market's reviews
 
 
@@ -81,12 +81,10 @@ class LargestBurst(Baseline):
                 f"a burst needs a time mode, and none of {', '.join(tensor.modes)} is one; name it with time_mode="
             )
         bins, calendar = _calendar(tensor, time)
-        rated_high = self._rated_high(tensor)
-        counts = (tensor.counts * rated_high).astype(np.float64)
+        cells = np.flatnonzero(self._rated_high(tensor))
+        share = float(tensor.counts[cells].sum() / tensor.counts.sum())
         # No window of one entity may reach into the next one's bins.
-        high = HighRatings(
-            bins, calendar._replace(windows=(self.window,)), counts, float(counts.sum() / tensor.counts.sum())
-        )
+        high = HighRatings(bins, calendar._replace(windows=(self.window,)), cells, share)
         self.z_ = []
         for k in range(len(tensor.modes)):
             self.z_.append(self._time_scores(tensor, high, k) if k == time else self._entity_scores(tensor, high, k))
@@ -109,11 +107,12 @@ class LargestBurst(Baseline):
         """Largest z over the windows in which the entity has a high-rated review, or 0 for an entity with none."""
         codes = tensor.coordinates[:, k].astype(np.int64)
         volume = sum_by(codes, tensor.counts.astype(np.float64), tensor.shape[k])
-        weeks = active_weeks(codes, high.bins, high.calendar)
-        running = np.concatenate([[0.0], np.cumsum(sum_by(weeks.where, high.counts, len(weeks.keys)))])
+        weeks = active_weeks(codes[high.cells], high.bins[high.cells], high.calendar)
+        seen = sum_by(weeks.where, tensor.counts[high.cells].astype(np.float64), len(weeks.keys))
+        running = np.concatenate([[0.0], np.cumsum(seen)])
         scores = np.zeros(tensor.shape[k])
-        # Every window that holds a bin with reviews of the entity: the best one need not begin or end at one of them,
-        # as it depends on the calendar too. Windows without high ratings have z <= 0.
+        # Every window with a high rating of the entity: the best one need not begin or end at one, as it depends on the
+        # calendar too.
         for back in range(self.window):
             first = np.maximum(weeks.bins - back, 0)
             keys = weeks.keys - weeks.bins + first
@@ -127,7 +126,7 @@ class LargestBurst(Baseline):
         """z of the window that ends with each bin; 0 for bins outside the market's time."""
         n_bins = high.calendar.n_bins
         volume = sum_by(high.bins, tensor.counts.astype(np.float64), n_bins)
-        seen = sum_by(high.bins, high.counts, n_bins)
+        seen = sum_by(high.bins[high.cells], tensor.counts[high.cells].astype(np.float64), n_bins)
         kernel = np.ones(self.window)
         expected = np.convolve(volume, kernel)[:n_bins] * high.share
         z = (np.convolve(seen, kernel)[:n_bins] - expected) / np.sqrt(expected + self.prior)

@@ -125,8 +125,9 @@ class MZoom(Baseline):
             return None
         if self.local_search:
             reached, _ = local_search(searched, alive, member, measure, self.max_moves)
-        block = dense_block(searched, order, member, self.density, float(reached))
-        alive[cells_inside(searched, member).view(np.bool_)] = 0
+        inside = cells_inside(searched, member)
+        block = dense_block(searched, order, member, inside, self.density, float(reached))
+        alive[inside.view(np.bool_)] = 0
         return block
 
     def _scores(self, k: int) -> Floats:
