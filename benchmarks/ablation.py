@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 import ringleader as rl
+from heads import tested_auc
 from machine import describe, write_section
 from ringleader.datasets import marketplace
-from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split, market_split
 from ringleader.judge.head import HeadSettings, fit_head
 from ringleader.judge.inputs import Inputs, shared_inputs, with_association
@@ -46,57 +46,52 @@ PARTS: dict[str, tuple[str, ...]] = {
 STRAIGHT = replace(HeadSettings(), spline_variance=1e-4)
 
 
-def judged(scores: np.ndarray, split: Split) -> float:
-    tested = scores[split.test]
-    return auc(split.truth, tested) if split.mode == "seller" else matched_auc(split.truth, tested, split.activity)
-
-
 def _label_free(
-    detector: rl.RingDetector, k: int, found: ReviewEvidence, off: tuple[str, ...]
+    detector: rl.RingDetector, k: int, evidence: ReviewEvidence, off: tuple[str, ...]
 ) -> tuple[Inputs, np.ndarray]:
     """What a mode is judged by without labels: the inputs, and the suspicion less what is off."""
     tensor, lockstep = detector.tensor_, detector.lockstep()
-    names, parts = suspicion_parts(tensor, k, found, lockstep)
-    kept = [
+    names, parts = suspicion_parts(tensor, k, evidence, lockstep)
+    left = [
         p
         for n, p in zip(names, parts, strict=True)
         if ("evidence" if n.startswith("evidence") else "lockstep") not in off
     ]
-    suspicion = np.mean(kept, axis=0) if kept else normal_scores(np.zeros(tensor.shape[k]))
-    return shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=found, lockstep=lockstep), suspicion
+    suspicion = np.mean(left, axis=0) if left else normal_scores(np.zeros(tensor.shape[k]))
+    return shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=evidence, lockstep=lockstep), suspicion
 
 
 def _first_round(
-    detector: rl.RingDetector, found: ReviewEvidence, targets: list[Target], off: tuple[str, ...]
+    detector: rl.RingDetector, evidence: ReviewEvidence, targets: list[Target], off: tuple[str, ...]
 ) -> FirstRound:
-    read = {t.mode: _label_free(detector, t.mode, found, off) for t in targets}
-    free = {k: inputs.without(off) for k, (inputs, _) in read.items()}
-    believed = {k: suspicion for k, (_, suspicion) in read.items()}
+    by_mode = {t.mode: _label_free(detector, t.mode, evidence, off) for t in targets}
+    free = {k: inputs.without(off) for k, (inputs, _) in by_mode.items()}
+    believed = {k: suspicion for k, (_, suspicion) in by_mode.items()}
     return first_round(detector.tensor_, detector.lockstep(), targets, free, believed, seed=0)
 
 
 def figures(
     detector: rl.RingDetector,
     split: Split,
-    found: ReviewEvidence,
+    evidence: ReviewEvidence,
     off: tuple[str, ...] = (),
     settings: HeadSettings | None = None,
 ) -> tuple[float, float]:
     """(with labels, without labels) of one mode."""
     tensor, k = detector.tensor_, detector.tensor_.mode_index(split.mode)
     target = next(t for t in detector.problem_.targets if t.mode == k and t.name == DEFAULT_TARGET)
-    inputs, suspicion = _label_free(detector, k, found, off)
+    inputs, suspicion = _label_free(detector, k, evidence, off)
     targets = [t for t in detector.problem_.targets if t.name == DEFAULT_TARGET]
     place = tensor, k, detector.lockstep()
     inputs = with_association(inputs, *place, targets, 0)
     if "company" not in off:
-        inputs = with_company(inputs, *place, target, _first_round(detector, found, targets, off))
+        inputs = with_company(inputs, *place, target, _first_round(detector, evidence, targets, off))
     inputs = inputs.without(off)
     groups = [inputs.groups[name] for name in inputs.names]
     head = fit_head(
         inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups, settings=settings
     )
-    return judged(head.predict().log_odds, split), judged(suspicion, split)
+    return tested_auc(split, head.predict().log_odds), tested_auc(split, suspicion)
 
 
 def main() -> None:
@@ -122,19 +117,19 @@ def main() -> None:
                 note(name, lambda split, d=detector: figures(d, split, d.review_evidence()))
                 if name != "as it is":
                     continue
-                found = detector.review_evidence()
-                raw = np.maximum(found.log_odds, 0.0)
-                plain = ReviewEvidence(raw, raw, raw)
-                note("no leave-one-out", lambda split, d=detector, e=plain: figures(d, split, e))
+                evidence = detector.review_evidence()
+                raw = np.maximum(evidence.log_odds, 0.0)
+                of_all = ReviewEvidence(raw, raw, raw)
+                note("no leave-one-out", lambda split, d=detector, e=of_all: figures(d, split, e))
                 for part, off in PARTS.items():
-                    note(part, lambda split, d=detector, e=found, off=off: figures(d, split, e, off))
-                note("no bends", lambda split, d=detector, e=found: figures(d, split, e, (), STRAIGHT))
+                    note(part, lambda split, d=detector, e=evidence, off=off: figures(d, split, e, off))
+                note("no bends", lambda split, d=detector, e=evidence: figures(d, split, e, (), STRAIGHT))
             print(difficulty, seed, flush=True)
     columns = [(mode, difficulty) for mode in ("seller", "reviewer") for difficulty in ("medium", "hard")]
     lines = ["| part | " + " | ".join(f"{mode} {difficulty}" for mode, difficulty in columns) + " |"]
     lines.append("|---|" + "---|" * len(columns))
-    for name, found in rows.items():
-        cells = [" / ".join(f"{value:.3f}" for value in np.mean(found[column], axis=0)) for column in columns]
+    for name, by_column in rows.items():
+        cells = [" / ".join(f"{value:.3f}" for value in np.mean(by_column[column], axis=0)) for column in columns]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     seeds = ", ".join(map(str, options.seeds))
     head = f"`benchmarks/ablation.py`, {options.reviews:,} reviews, seeds {seeds}: AUC with labels / without."

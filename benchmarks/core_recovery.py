@@ -21,10 +21,10 @@ import ringleader as rl
 from machine import describe
 from ringleader.cores import Core, Cores, find_cores
 from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
-DIFFICULTIES = ("easy", "medium", "hard")
 MONTH = 4 * 7 * 86_400
 Ring = dict[str, set[int]]
 
@@ -48,13 +48,13 @@ def overlap(core: Core, ring: Ring, mode: str) -> float:
 
 def matched(cores: Cores, rings: dict[str, Ring]) -> dict[str, tuple[float, float]]:
     """Jaccard of reviewers and of sellers of every ring that a core among the first 2 x rings matches."""
-    found: dict[str, tuple[float, float]] = {}
+    overlaps: dict[str, tuple[float, float]] = {}
     for core in cores[: 2 * len(rings)]:
         for name, ring in rings.items():
             both = overlap(core, ring, "reviewer"), overlap(core, ring, "seller")
             if min(both) >= 0.5:
-                found[name] = max(both, found.get(name, (0.0, 0.0)))
-    return found
+                overlaps[name] = max(both, overlaps.get(name, (0.0, 0.0)))
+    return overlaps
 
 
 def strangers(cores: Cores, rings: dict[str, Ring]) -> int:

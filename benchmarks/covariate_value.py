@@ -31,9 +31,14 @@ from ringleader.signals.behaviour import Covariates, behaviour, read_market
 MODES = {"seller": ("reviewer", "product"), "reviewer": ("seller", "product")}
 
 
-def boosting() -> HistGradientBoostingClassifier:
+def boosting(min_samples_leaf: int = 8) -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(
-        learning_rate=0.05, max_iter=120, max_leaf_nodes=8, min_samples_leaf=8, l2_regularization=1.0, random_state=0
+        learning_rate=0.05,
+        max_iter=120,
+        max_leaf_nodes=8,
+        min_samples_leaf=min_samples_leaf,
+        l2_regularization=1.0,
+        random_state=0,
     )
 
 
@@ -68,7 +73,7 @@ def nine_statistics(reviews: pd.DataFrame, mode: str) -> pd.DataFrame:
 
 
 def judge(features: pd.DataFrame, truth: pd.DataFrame, count: pd.Series, learner: str) -> tuple[float, float]:
-    """Test AUC, plain and matched by activity."""
+    """Test AUC, over all pairs and matched by activity."""
     known, test = truth["split"] == "known", truth["split"] == "test"
     model = LEARNERS[learner]().fit(features[known], truth.loc[known, "label"])
     score = pd.Series(model.predict_proba(features[test])[:, 1], index=features.index[test])
@@ -94,8 +99,8 @@ def market_rows(market: Marketplace, mode: str, ablate: bool) -> tuple[list[dict
     rows = []
     for name, features in inputs.items():
         for learner in LEARNERS if not name.startswith("without") else ["boosting"]:
-            plain, matched = judge(features, truth, count, learner)
-            rows.append({"mode": mode, "input": name, "learner": learner, "auc": plain, "matched": matched})
+            whole, matched = judge(features, truth, count, learner)
+            rows.append({"mode": mode, "input": name, "learner": learner, "auc": whole, "matched": matched})
     test = truth["split"] == "test"
     label = truth.loc[test, "label"]
     alone = [{"mode": mode, "covariate": c, "auc": roc_auc_score(label, table.loc[test, c])} for c in table]

@@ -13,20 +13,21 @@ folds.
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 
 import ringleader as rl
+from heads import LabelFreeFit, tested_auc
 from ringleader.datasets import marketplace
-from ringleader.evaluation.metrics import auc, matched_auc
-from ringleader.evaluation.protocol import market_split
+from ringleader.evaluation.detection import DIFFICULTIES, MODES
+from ringleader.evaluation.metrics import auc
+from ringleader.evaluation.protocol import few_labels, market_split
 from ringleader.evaluation.real import folds, load_xu, shares
 from ringleader.judge.head import HeadSettings, fit_head
-from ringleader.judge.inputs import with_association
-from ringleader.judge.neighbours import first_round, with_company
-from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.known.labels import DEFAULT_TARGET
 
 DEFAULT = HeadSettings()
 VARIANTS = {
@@ -40,70 +41,39 @@ VARIANTS = {
 }
 
 
-class Prepared:
-    """A fit without labels; the default preset's factors do not depend on them, so heads can be tried at once."""
-
-    def __init__(self, tensor: rl.SparseTensor, mode: str, detector: rl.RingDetector) -> None:
-        self.tensor, self.k, self.lockstep = tensor, tensor.mode_index(mode), detector.lockstep()
-        self.inputs, self.suspicion = detector.inputs(mode), detector.suspicion(mode)
-
-    def log_odds(self, known: np.ndarray, settings: HeadSettings) -> np.ndarray:
-        """Of every entity, from labels (n_k,) that are NaN where unknown."""
-        codes = np.flatnonzero(~np.isnan(known))
-        values = np.where(known[codes] > 0, 1.0, -1.0)
-        target = Target(self.k, DEFAULT_TARGET, "binary", codes.astype(np.int32), values)
-        place = self.tensor, self.k, self.lockstep
-        free, beliefs = {self.k: self.inputs}, {self.k: self.suspicion}
-        found = first_round(self.tensor, self.lockstep, [target], free, beliefs, seed=0)
-        inputs = with_company(with_association(self.inputs, *place, [target], 0), *place, target, found)
-        groups = [inputs.groups[name] for name in inputs.names]
-        head = fit_head(
-            inputs.values, inputs.names, codes, values, fallback=self.suspicion, groups=groups, settings=settings
-        )
-        return head.predict().log_odds
-
-
-def few(known: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """So many of the labels, one bad to three good."""
-    bad, good = (rng.permutation(np.flatnonzero(known == side)) for side in (1.0, 0.0))
-    chosen = np.concatenate([bad[: max(count // 4, 2)], good[: count - max(count // 4, 2)]])
-    shown = np.full(len(known), np.nan)
-    shown[chosen] = known[chosen]
-    return shown
+def log_odds(fit: LabelFreeFit, mode: str, known: np.ndarray) -> dict[str, np.ndarray]:
+    """Of every entity of a mode, (n_k,), by variant of the settings; ``known`` is NaN where unknown."""
+    labelled = fit.labelled({mode: known})[mode]
+    return {
+        name: fit.head(labelled.target, labelled.with_neighbours, settings).predict().log_odds
+        for name, settings in VARIANTS.items()
+    }
 
 
 def markets(seeds: list[int], reviews: int) -> None:
-    found: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for difficulty in ("easy", "medium", "hard"):
+    figures: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for difficulty in DIFFICULTIES:
         for seed in seeds:
             market = marketplace(reviews, difficulty=difficulty, seed=seed)
             tensor = rl.read_reviews(market.reviews)
-            detector = rl.RingDetector(random_state=seed).fit(tensor)
-            for mode in ("seller", "reviewer"):
-                prepared, split = Prepared(tensor, mode, detector), market_split(tensor, market.truth, mode)
-
-                def judged(scores: np.ndarray, mode: str = mode, split: object = split) -> float:
-                    tested = scores[split.test]
-                    return (
-                        auc(split.truth, tested)
-                        if mode == "seller"
-                        else matched_auc(split.truth, tested, split.activity)
-                    )
-
-                found[mode, difficulty, "none"]["suspicion"].append(judged(prepared.suspicion))
+            fit = LabelFreeFit(tensor, MODES, seed)
+            for mode in MODES:
+                split = market_split(tensor, market.truth, mode)
+                suspicion = fit.suspicion[tensor.mode_index(mode)]
+                figures[mode, difficulty, "none"]["suspicion"].append(tested_auc(split, suspicion))
                 rng = np.random.default_rng(seed)
-                shown = {str(count): few(split.known, count, rng) for count in (10, 30, 100)} | {"all": split.known}
-                for count, known in shown.items():
-                    for name, settings in VARIANTS.items():
-                        found[mode, difficulty, count][name].append(judged(prepared.log_odds(known, settings)))
-    for key, figures in found.items():
-        print(*key, {name: round(float(np.mean(values)), 4) for name, values in figures.items()}, flush=True)
+                shown = {str(count): few_labels(split.known, count, rng) for count in (10, 30, 100)}
+                for count, known in (shown | {"all": split.known}).items():
+                    for name, scores in log_odds(fit, mode, known).items():
+                        figures[mode, difficulty, count][name].append(tested_auc(split, scores))
+    for key, by_name in figures.items():
+        print(*key, {name: round(float(np.mean(values)), 4) for name, values in by_name.items()}, flush=True)
 
 
 def coverage(seeds: list[int], reviews: int) -> None:
     """Labels simulated from a fitted head; sellers, prevalence given."""
-    found: dict[tuple[str, int, str], list[float]] = defaultdict(list)
-    for difficulty in ("easy", "medium", "hard"):
+    covered: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for difficulty in DIFFICULTIES:
         for seed in seeds:
             market = marketplace(reviews, difficulty=difficulty, seed=seed)
             tensor = rl.read_reviews(market.reviews)
@@ -113,48 +83,36 @@ def coverage(seeds: list[int], reviews: int) -> None:
             groups = [inputs.groups[name] for name in inputs.names]
             truth = detector.heads_[0].predict().probability
             settings = replace(DEFAULT, prevalence=float(truth.mean()))
-            for count in (100, 300):
-                for draw in ("one to three", "at random"):
-                    for simulation in range(2):
-                        rng = np.random.default_rng([seed, count, simulation])
-                        bad = (rng.random(len(truth)) < truth).astype(float)
-                        shown = few(bad, count, rng)
-                        if draw == "at random":
-                            chosen = rng.permutation(len(bad))[:count]
-                            shown = np.full(len(bad), np.nan)
-                            shown[chosen] = bad[chosen]
-                        codes = np.flatnonzero(~np.isnan(shown))
-                        values = 2 * shown[codes] - 1
-                        again = fit_head(
-                            inputs.values,
-                            inputs.names,
-                            codes,
-                            values,
-                            fallback=suspicion,
-                            groups=groups,
-                            settings=settings,
-                        ).predict()
-                        found[difficulty, count, draw].append(((again.lower <= truth) & (truth <= again.upper)).mean())
-    for key, held in found.items():
-        print(*key, round(float(np.mean(held)), 3), flush=True)
+            evidence = {"fallback": suspicion, "groups": groups, "settings": settings}
+            for count, draw, simulation in itertools.product((100, 300), ("one to three", "at random"), range(2)):
+                rng = np.random.default_rng([seed, count, simulation])
+                bad = (rng.random(len(truth)) < truth).astype(float)
+                shown = few_labels(bad, count, rng)
+                if draw == "at random":
+                    chosen = rng.permutation(len(bad))[:count]
+                    shown = np.full(len(bad), np.nan)
+                    shown[chosen] = bad[chosen]
+                codes = np.flatnonzero(~np.isnan(shown))
+                again = fit_head(inputs.values, inputs.names, codes, 2 * shown[codes] - 1, **evidence).predict()
+                covered[difficulty, count, draw].append(((again.lower <= truth) & (truth <= again.upper)).mean())
+    for key, shares_covered in covered.items():
+        print(*key, round(float(np.mean(shares_covered)), 3), flush=True)
 
 
 def real(folder: str) -> None:
     data = load_xu(folder)
-    prepared = Prepared(data.tensor, data.mode, rl.RingDetector(random_state=0).fit(data.tensor))
+    fit = LabelFreeFit(data.tensor, (data.mode,), 0)
     protocols = {
         "1%": [fold for seed in range(6) for fold in shares(data, 0.01, seed)],
         "5%": [fold for seed in range(4) for fold in shares(data, 0.05, seed)],
         "5-fold": folds(data, 5, 0)[:3],
     }
     for protocol, drawn in protocols.items():
-        figures = {
-            name: np.mean([auc(data.truth[f.test], prepared.log_odds(f.known, settings)[f.test]) for f in drawn]).round(
-                4
-            )
-            for name, settings in VARIANTS.items()
-        }
-        print(protocol, figures, flush=True)
+        aucs = defaultdict(list)
+        for fold in drawn:
+            for name, scores in log_odds(fit, data.mode, fold.known).items():
+                aucs[name].append(auc(data.truth[fold.test], scores[fold.test]))
+        print(protocol, {name: np.mean(values).round(4) for name, values in aucs.items()}, flush=True)
 
 
 def main() -> None:

@@ -22,8 +22,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from covariate_value import boosting
 from marketplace_bands import WEEK, burst, lockstep, per_entity, seller_statistics, targets
 from ringleader.datasets import marketplace
+from ringleader.evaluation.metrics import calibration_error
+from ringleader.evaluation.protocol import few_labels
 from ringleader.judge.head import HeadSettings, fit_head
 
 LABELS = (10, 30, 100, 300)
@@ -68,13 +71,8 @@ def sellers_of(reviews: int, difficulty: str, seed: int, noise: int) -> Sellers:
 
 
 def one_to_three(bad: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    few = max(count // 4, 2)
-    return np.concatenate(
-        [
-            rng.choice(np.flatnonzero(bad == 1), few, replace=False),
-            rng.choice(np.flatnonzero(bad == 0), count - few, replace=False),
-        ]
-    )
+    """Codes of ``count`` sellers, one bad to three good."""
+    return np.flatnonzero(~np.isnan(few_labels(bad.astype(np.float64), count, rng)))
 
 
 def head(use_evidence: bool = True, estimate: bool = False, **settings: float) -> Method:
@@ -113,17 +111,8 @@ METHODS: dict[str, Method] = {
     "evidence": evidence_alone,
     "head": head(),
     "head, prevalence estimated": head(estimate=True),
-    "boosting": opponent(
-        lambda m: HistGradientBoostingClassifier(
-            learning_rate=0.05,
-            max_iter=120,
-            max_leaf_nodes=8,
-            min_samples_leaf=min(8, m // 4),
-            l2_regularization=1.0,
-            random_state=0,
-        )
-    ),
-    "forest": opponent(lambda m: RandomForestClassifier(300, min_samples_leaf=2, random_state=0)),
+    "boosting": opponent(lambda labels: boosting(min_samples_leaf=min(8, labels // 4))),
+    "forest": opponent(lambda labels: RandomForestClassifier(300, min_samples_leaf=2, random_state=0)),
 }
 ABLATION: dict[str, Method] = {
     "default": head(),
@@ -134,12 +123,6 @@ ABLATION: dict[str, Method] = {
     "no bends": head(spline_variance=1e-6, worth=1e6),
     "start variances x 10": head(linear_variance=1.0, spline_variance=2.0),
 }
-
-
-def calibration_error(label: np.ndarray, p: np.ndarray) -> float:
-    """Ten bins of equal width, weighted by their size."""
-    place = np.minimum((p * 10).astype(int), 9)
-    return sum(abs(label[place == b].mean() - p[place == b].mean()) * (place == b).mean() for b in np.unique(place))
 
 
 def measure(markets: list[Sellers], methods: dict[str, Method], draws: int) -> pd.DataFrame:
@@ -177,8 +160,8 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
                 for way in ("at random", "one to three"):
                     chosen = rng.choice(len(p), count, replace=False)
                     chosen = one_to_three(drawn, count, rng) if way == "one to three" else chosen
-                    for given in (True, False):
-                        settings = HeadSettings(prevalence=float(p.mean()) if given else None)
+                    for prevalence_known in (True, False):
+                        settings = HeadSettings(prevalence=float(p.mean()) if prevalence_known else None)
                         again = fit_head(
                             sellers.features,
                             sellers.names,
@@ -188,13 +171,13 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
                             settings=settings,
                         )
                         s = again.predict()
-                        held = ((s.lower <= p) & (p <= s.upper)).mean()
+                        covered = ((s.lower <= p) & (p <= s.upper)).mean()
                         rows.append(
                             {
                                 "labels": count,
                                 "drawn": way,
-                                "prevalence": "given" if given else "estimated",
-                                "coverage": held,
+                                "prevalence": "given" if prevalence_known else "estimated",
+                                "coverage": covered,
                                 "width": (s.upper - s.lower).mean(),
                                 "prevalence ratio": again.prevalence / p.mean(),
                             }

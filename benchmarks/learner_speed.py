@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=0, help="also this many reviews")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/performance.md")
     options = parser.parse_args()
-    rows = speed_report(options.reviews, large=options.large, say=print)
+    rows = speed_report(options.reviews, large=options.large, say=print)["speed"]
     lines = ["| what | value | asked | note |", "|---|---|---|---|"]
     lines += [f"| {r['what']} | {r['value']:,.2f} {r['unit']} | {r['asked']} | {r['note']} |" for r in rows]
     text = "\n".join(["## Measured", "", f"Machine: {describe()}. `ringleader benchmark speed`.", "", *lines])

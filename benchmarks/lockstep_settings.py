@@ -21,6 +21,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 import ringleader as rl
+from marketplace_bands import matched_auc
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.signals.lockstep import LockstepSettings, associate, associate_through, find_lockstep, start_rows
 from ringleader.tensor.sparse import SparseTensor
@@ -59,20 +60,6 @@ KNOBS: dict[str, dict[str, Any]] = {
 SHARES = (0.01, 0.05, 0.5)
 
 
-def matched_auc(label: np.ndarray, score: np.ndarray, activity: np.ndarray) -> float:
-    """AUC within deciles of activity, weighted by the pairs compared."""
-    decile = pd.qcut(pd.Series(activity).rank(method="first"), 10, labels=False).to_numpy()
-    value = weight = 0.0
-    for d in range(10):
-        rows = decile == d
-        bad = int(label[rows].sum())
-        pairs = bad * (int(rows.sum()) - bad)
-        if pairs:
-            value += pairs * roc_auc_score(label[rows], score[rows])
-            weight += pairs
-    return value / weight
-
-
 def truth_of(market: Marketplace, tensor: SparseTensor, mode: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes, labels and splits of a mode's entities."""
     truth = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
@@ -91,17 +78,17 @@ def measure(market: Marketplace, tensor: SparseTensor, settings: LockstepSetting
     mean, top = scores["boost_mean"][sellers], scores["boost_top10"][sellers]
     through = associate_through(lockstep, tensor, "seller", sellers[known], np.where(bad[known], 1.0, -1.0))
     people, guilty, part = truth_of(market, tensor, "reviewer")
-    last, told = part == "test", part == "known"
+    tested_people, known_people = part == "test", part == "known"
     activity = tensor.degrees("reviewer")[people]
     own = lockstep.entity_scores(tensor, "reviewer")["lockstep_mean"][people]
-    flow = associate(lockstep, people[told], np.where(guilty[told], 1.0, -1.0))[people]
+    flow = associate(lockstep, people[known_people], np.where(guilty[known_people], 1.0, -1.0))[people]
     return {
         "seller mean": roc_auc_score(bad[audited], mean[audited]),
         "seller top10": roc_auc_score(bad[audited], top[audited]),
         "seller test": roc_auc_score(bad[tested], mean[tested]),
         "seller assoc": roc_auc_score(bad[tested], through.entities[sellers][tested]),
-        "reviewer": matched_auc(guilty[last], own[last], activity[last]),
-        "reviewer assoc": matched_auc(guilty[last], flow[last], activity[last]),
+        "reviewer": matched_auc(*(pd.Series(values[tested_people]) for values in (guilty, own, activity))),
+        "reviewer assoc": matched_auc(*(pd.Series(values[tested_people]) for values in (guilty, flow, activity))),
         "pairs": lockstep.n_pairs,
         "seconds": seconds,
     }
@@ -132,7 +119,7 @@ def amazon(folder: Path, seeds: int, settings: LockstepSettings) -> None:
     codes = codes[codes >= 0]
     lockstep = find_lockstep(tensor, settings)
     for share in SHARES:
-        found = []
+        aucs = []
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
             parts = [np.flatnonzero(bad == side) for side in (True, False)]
@@ -140,10 +127,8 @@ def amazon(folder: Path, seeds: int, settings: LockstepSettings) -> None:
             for part in parts:
                 known[rng.choice(part, max(1, round(share * len(part))), replace=False)] = True
             flow = associate(lockstep, codes[known], np.where(bad[known], 1.0, -1.0))
-            found.append(roc_auc_score(bad[~known], flow[codes[~known]]))
-        print(
-            f"Amazon-Xu, {share:.0%} of the labels, {seeds} splits: {np.mean(found):.4f} ± {np.std(found, ddof=1):.4f}"
-        )
+            aucs.append(roc_auc_score(bad[~known], flow[codes[~known]]))
+        print(f"Amazon-Xu, {share:.0%} of the labels, {seeds} splits: {np.mean(aucs):.4f} ± {np.std(aucs, ddof=1):.4f}")
     mean = lockstep.entity_scores(tensor, "reviewer")
     for key in ("lockstep_mean", "lockstep_top10"):
         print(f"Amazon-Xu, no label, {key}: {roc_auc_score(bad, mean[key][codes]):.4f}")
@@ -159,13 +144,13 @@ def otc(folder: Path, repeats: int, settings: LockstepSettings) -> None:
     rates = tensor.degrees(0)[codes] > 0
     bad, codes = bad[rates], codes[rates]
     lockstep = find_lockstep(tensor, settings)
-    found = []
+    aucs = []
     for seed in range(repeats):
         folds = StratifiedKFold(10, shuffle=True, random_state=seed)
         for train, test in folds.split(codes, bad):
             flow = associate(lockstep, codes[train], np.where(bad[train], 1.0, -1.0))
-            found.append(roc_auc_score(bad[test], flow[codes[test]]))
-    print(f"Bitcoin OTC, {len(codes)} raters, {repeats} x 10 folds, association: {np.mean(found):.4f}")
+            aucs.append(roc_auc_score(bad[test], flow[codes[test]]))
+    print(f"Bitcoin OTC, {len(codes)} raters, {repeats} x 10 folds, association: {np.mean(aucs):.4f}")
     scores = lockstep.entity_scores(tensor, 0)
     for key in ("lockstep_mean", "boost_mean", "attack_mean"):
         print(f"Bitcoin OTC, no label, {key}: {roc_auc_score(bad, scores[key][codes]):.4f}")

@@ -30,7 +30,7 @@ def ways(detector: rl.RingDetector, mode: str) -> dict[str, np.ndarray]:
     lockstep = [together["lockstep_mean"], together["lockstep_top10"]]
     shrink = SHRINK_REVIEWS if k == detector.config_.contrast else 0.0
     z = detector.review_evidence().evidence
-    plain = entity_evidence(tensor, z, k, shrink=shrink)
+    mean = entity_evidence(tensor, z, k, shrink=shrink)
     beyond = entity_evidence(tensor, excess(z), k, shrink=shrink)
 
     def joined(*parts: np.ndarray) -> np.ndarray:
@@ -39,16 +39,16 @@ def ways(detector: rl.RingDetector, mode: str) -> dict[str, np.ndarray]:
     table = detector.scores(mode)
     head = np.empty(len(table))
     head[tensor.vocabularies[k].lookup(table["entity"].to_numpy())] = table["score"]
-    found = {
-        "evidence": plain,
+    scores = {
+        "evidence": mean,
         "excess": beyond,
         "lockstep": joined(*lockstep),
-        "evidence + lockstep": joined(plain, *lockstep),
+        "evidence + lockstep": joined(mean, *lockstep),
         "suspicion (default without labels)": detector.suspicion(mode),
         "probability (default with labels)": head,
     }
     order = np.argsort(tensor.vocabularies[k].decode(np.arange(tensor.shape[k])))
-    return {name: values[order] for name, values in found.items()}
+    return {name: values[order] for name, values in scores.items()}
 
 
 def compare(market: Marketplace) -> dict[tuple[str, str], tuple[float, float, float]]:
@@ -85,11 +85,11 @@ def main() -> None:
     options = parser.parse_args()
     lines = ["| difficulty | mode | score | correlation | AUC refit | AUC updated |", "|---|---|---|---|---|---|"]
     for difficulty in ("easy", "medium", "hard"):
-        found = defaultdict(list)
+        rows = defaultdict(list)
         for seed in range(500, 500 + options.seeds):
             for key, figures in compare(marketplace(options.reviews, difficulty=difficulty, seed=seed)).items():
-                found[key].append(figures)
-        for (mode, way), figures in found.items():
+                rows[key].append(figures)
+        for (mode, way), figures in rows.items():
             mean, least = np.mean(figures, axis=0), min(f[0] for f in figures)
             lines.append(
                 f"| {difficulty} | {mode} | {way} | {mean[0]:.3f} (least {least:.3f}) | {mean[1]:.3f} | {mean[2]:.3f} |"

@@ -10,6 +10,7 @@ AUC / activity-matched AUC over all accounts; with --few, AUC over all that are 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,20 +18,18 @@ from functools import partial
 import numpy as np
 
 import ringleader as rl
+from heads import LabelFreeFit
 from machine import describe
-from other_mode import truth_of
 from ringleader.datasets import marketplace
-from ringleader.evaluation.detection import DIFFICULTIES
+from ringleader.evaluation.detection import DIFFICULTIES, MODES
 from ringleader.evaluation.metrics import auc, matched_auc
+from ringleader.evaluation.protocol import few_labels
 from ringleader.evaluation.real import load_otc, load_xu
-from ringleader.judge.head import HeadSettings, fit_head
-from ringleader.judge.inputs import with_association
-from ringleader.judge.neighbours import first_round, with_company
-from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.judge.head import HeadSettings
 from ringleader.signals.evidence import EVIDENCE_SHARE
 from taste_market import Ring, TasteMarket, taste_market
+from transfer import truth_of
 
-MODES = ("seller", "reviewer")
 SHARES = (0.0, 1 / 9, 1 / 5, 1 / 3)
 HARD = Ring(jobs=3, honest=10.0, campaign=90.0)
 SLOW = Ring(jobs=4, span=729.0, campaign=0.0)
@@ -49,23 +48,25 @@ BELIEFS = {
     "both, slope 0.75": HeadSettings(evidence_slope=0.75),
 }
 Truth = Mapping[str, np.ndarray]
-Known = tuple[rl.SparseTensor, Truth]
+KnownMarket = tuple[rl.SparseTensor, Truth]
+Figures = dict[tuple[str, str], list[tuple[float, ...]]]
+"""(mode, what was measured) -> figures of each market or draw."""
 
 
-def markets() -> Iterator[tuple[str, Callable[[int], Known]]]:
+def markets() -> Iterator[tuple[str, Callable[[int], KnownMarket]]]:
     for difficulty in DIFFICULTIES:
         yield f"project's, {difficulty}", partial(_own, difficulty)
     for name, make in KINDS.items():
         yield f"tastes, {name}", partial(_other, make)
 
 
-def _own(difficulty: str, seed: int) -> Known:
+def _own(difficulty: str, seed: int) -> KnownMarket:
     market = marketplace(60_000, difficulty=difficulty, seed=seed)
     tensor = rl.read_reviews(market.reviews)
     return tensor, {mode: truth_of(market, tensor, mode) for mode in MODES}
 
 
-def _other(make: Callable[[int], TasteMarket], seed: int) -> Known:
+def _other(make: Callable[[int], TasteMarket], seed: int) -> KnownMarket:
     market = make(seed)
     tensor = rl.read_reviews(market.reviews)
     truth = {}
@@ -77,18 +78,18 @@ def _other(make: Callable[[int], TasteMarket], seed: int) -> Known:
 
 def shares(seeds: Sequence[int], folder: str | None) -> None:
     for name, make in markets():
-        found = defaultdict(list)
+        figures: Figures = defaultdict(list)
         for seed in seeds:
-            _measure(*make(seed), seed, found)
-        _print(name, found)
+            _measure(*make(seed), seed, figures)
+        _print(name, figures)
     for load in (load_xu, load_otc) if folder else ():
         data = load(folder)
-        found = defaultdict(list)
-        _measure(data.tensor, {data.mode: np.asarray(data.truth, np.float64)}, 0, found)
-        _print(data.name, found)
+        figures: Figures = defaultdict(list)
+        _measure(data.tensor, {data.mode: np.asarray(data.truth, np.float64)}, 0, figures)
+        _print(data.name, figures)
 
 
-def _measure(tensor: rl.SparseTensor, truth: Truth, seed: int, found: dict) -> None:
+def _measure(tensor: rl.SparseTensor, truth: Truth, seed: int, figures: Figures) -> None:
     model = rl.RingDetector(random_state=seed).fit(tensor)
     for mode, bad in truth.items():
         k, tested = tensor.mode_index(mode), ~np.isnan(bad)
@@ -98,59 +99,34 @@ def _measure(tensor: rl.SparseTensor, truth: Truth, seed: int, found: dict) -> N
         evidence, together = evidence / EVIDENCE_SHARE, sum(together) / (1 - EVIDENCE_SHARE)
         for share in SHARES:
             score = (share * evidence + (1 - share) * together)[tested]
-            found[mode, f"{share:.2f}"].append(
+            figures[mode, f"{share:.2f}"].append(
                 (auc(bad[tested], score), matched_auc(bad[tested], score, reviews[tested]))
             )
 
 
 def few(seeds: Sequence[int], counts: Sequence[int] = (10, 30), draws: int = 2) -> None:
     for name, make in markets():
-        found = defaultdict(list)
+        figures: Figures = defaultdict(list)
         for seed in seeds:
             tensor, truth = make(seed)
-            model = rl.RingDetector(random_state=seed).fit(tensor)
-            codes = {mode: tensor.mode_index(mode) for mode in MODES}
-            free = {k: model.inputs(mode) for mode, k in codes.items()}
-            suspicion = {k: model.suspicion(mode) for mode, k in codes.items()}
-            for count in counts:
-                for draw in range(draws):
-                    rng = np.random.default_rng([seed, count, draw])
-                    targets = [_target(codes[mode], truth[mode], count, rng) for mode in MODES]
-                    first = first_round(tensor, model.lockstep(), targets, free, suspicion, seed=seed)
-                    for mode, target in zip(MODES, targets, strict=True):
-                        k = codes[mode]
-                        inputs = with_association(free[k], tensor, k, model.lockstep(), targets, seed)
-                        inputs = with_company(inputs, tensor, k, model.lockstep(), target, first)
-                        rest = np.setdiff1d(np.arange(tensor.shape[k]), target.codes)
-                        found[mode, f"{count} labels, none"].append((auc(truth[mode][rest], suspicion[k][rest]),))
-                        for belief, settings in BELIEFS.items():
-                            head = fit_head(
-                                inputs.values,
-                                inputs.names,
-                                target.codes,
-                                target.values,
-                                fallback=suspicion[k],
-                                groups=[inputs.groups[column] for column in inputs.names],
-                                settings=settings,
-                            )
-                            scores = head.predict().log_odds[rest]
-                            found[mode, f"{count} labels, {belief}"].append((auc(truth[mode][rest], scores),))
-        _print(name, found)
+            fit = LabelFreeFit(tensor, MODES, seed)
+            for count, draw in itertools.product(counts, range(draws)):
+                rng = np.random.default_rng([seed, count, draw])
+                known = {mode: few_labels(truth[mode], count, rng) for mode in MODES}
+                for mode, labelled in fit.labelled(known).items():
+                    rest = np.flatnonzero(np.isnan(known[mode]))
+                    suspicion = fit.suspicion[labelled.target.mode]
+                    figures[mode, f"{count} labels, none"].append((auc(truth[mode][rest], suspicion[rest]),))
+                    for belief, settings in BELIEFS.items():
+                        head = fit.head(labelled.target, labelled.with_neighbours, settings)
+                        scores = head.predict().log_odds[rest]
+                        figures[mode, f"{count} labels, {belief}"].append((auc(truth[mode][rest], scores),))
+        _print(name, figures)
 
 
-def _target(mode: int, truth: np.ndarray, count: int, rng: np.random.Generator) -> Target:
-    """``count`` labels, one bad to three good."""
-    bad, good = np.flatnonzero(truth == 1), np.flatnonzero(truth == 0)
-    some = min(round(count / 4), len(bad) // 2)
-    codes = np.sort(
-        np.concatenate([rng.choice(bad, some, replace=False), rng.choice(good, count - some, replace=False)])
-    )
-    return Target(mode, DEFAULT_TARGET, "binary", codes.astype(np.int32), np.where(truth[codes] == 1, 1.0, -1.0))
-
-
-def _print(name: str, found: Mapping[tuple[str, str], list[tuple[float, ...]]]) -> None:
-    for (mode, what), figures in found.items():
-        print(f"{name}, {mode}, {what}:", " / ".join(f"{v:.3f}" for v in np.mean(figures, axis=0)), flush=True)
+def _print(name: str, figures: Figures) -> None:
+    for (mode, what), rows in figures.items():
+        print(f"{name}, {mode}, {what}:", " / ".join(f"{v:.3f}" for v in np.mean(rows, axis=0)), flush=True)
 
 
 def main() -> None:

@@ -114,7 +114,7 @@ def test_hostile_names_are_defused_in_csv_and_kept_in_parquet(tmp_path: Path) ->
         (["mzoom"], "give NAME, REVIEWS and --mode"),
         (["mzoom", "R", "--mode", "shop"], "there is no mode 'shop'"),
         (["mzoom", "R", "--mode", "seller", "--set", "density"], "write KEY=VALUE"),
-        (["mzoom", "R", "--mode", "seller", "--set", "nonsense=1"], "its settings are density"),
+        (["mzoom", "R", "--mode", "seller", "--set", "nonsense=1"], "baseline mzoom has density"),
         (["mzoom", "R", "--mode", "seller", "--set", "n_blocks=0"], "n_blocks is 0"),
         (["boosting", "R", "--mode", "seller"], "boosting learns from known accounts; give them with --labels"),
         (["boosting", "R", "--mode", "product", "--labels", "L"], "product has 0 bad and 0 good"),

@@ -61,6 +61,6 @@ def test_first_block_with_ties_by_fingerprint_is_as_dense_up_to_ties(file: str, 
     (one of about five seeds reaches the authors' value, all come within 0.1%)."""
     tensor = in_file_order(file)
     theirs = golden(file, density)[0]["density"]
-    found = [MZoom(density=density, n_blocks=1, random_state=s).fit(tensor).blocks_[0].density for s in range(20)]
-    assert max(found) >= theirs * (1 - 1e-9)
-    assert min(found) >= theirs * (0.999 if density == "susp" else 1 - 1e-9)
+    densities = [MZoom(density=density, n_blocks=1, random_state=s).fit(tensor).blocks_[0].density for s in range(20)]
+    assert max(densities) >= theirs * (1 - 1e-9)
+    assert min(densities) >= theirs * (0.999 if density == "susp" else 1 - 1e-9)

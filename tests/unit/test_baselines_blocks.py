@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.baselines.bursts import Burst
+from ringleader.baselines.bursts import LargestBurst
 from ringleader.baselines.crossspot import CrossSpot, alternate, best_prefix, random_seed
 from ringleader.baselines.degree import Degree
 from ringleader.baselines.density import suspiciousness
@@ -105,7 +105,7 @@ def burst_market() -> SparseTensor:
 
 def test_burst_is_highest_for_the_bursting_seller_and_equals_the_formula():
     tensor = burst_market()
-    scores = Burst().fit(tensor).scores("seller")
+    scores = LargestBurst().fit(tensor).scores("seller")
     assert scores.argmax() == 0
     high = tensor.coordinates[:, 1] == 4
     share = tensor.counts[high].sum() / tensor.counts.sum()
@@ -130,18 +130,19 @@ def test_burst_knows_the_order_of_weeks_from_times_and_from_names():
     coordinates[:, 2] = np.argsort(shuffled)[coordinates[:, 2]]
     vocabularies = (*tensor.vocabularies[:2], Vocabulary.of_ids("week", [names[i] for i in shuffled]))
     other = SparseTensor(coordinates, tensor.counts, vocabularies)
-    np.testing.assert_allclose(Burst().fit(other).scores("seller"), Burst().fit(tensor).scores("seller"))
+    np.testing.assert_allclose(LargestBurst().fit(other).scores("seller"), LargestBurst().fit(tensor).scores("seller"))
 
 
 def test_burst_without_ratings_counts_every_review_and_without_time_says_so():
     tensor = planted_market()
-    assert np.median(Burst().fit(tensor).scores("product")[:6]) > np.median(Burst().fit(tensor).scores("product")[6:])
+    scores = LargestBurst().fit(tensor).scores("product")
+    assert np.median(scores[:6]) > np.median(scores[6:])
     with pytest.raises(SettingsError, match="time mode"):
-        Burst().fit(SparseTensor.from_arrays([[0, 0], [1, 1]], ["seller", "reviewer"]))
+        LargestBurst().fit(SparseTensor.from_arrays([[0, 0], [1, 1]], ["seller", "reviewer"]))
     with pytest.raises(SettingsError, match="no rating mode"):
-        Burst(high_rating=4).fit(tensor)
+        LargestBurst(high_rating=4).fit(tensor)
     with pytest.raises(SettingsError, match="the highest is 5"):
-        Burst(high_rating=9).fit(burst_market())
+        LargestBurst(high_rating=9).fit(burst_market())
 
 
 def test_degree_counts_reviews_or_cells():

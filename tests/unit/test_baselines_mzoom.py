@@ -1,4 +1,4 @@
-"""M-Zoom and M-Biz against plain Python that computes every mass anew."""
+"""M-Zoom and M-Biz against Python that computes every mass anew."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringleader.baselines.blocks import FINGERPRINT_ROUNDS, searched_tensor
 from ringleader.baselines.density import density
-from ringleader.baselines.mzoom import FINGERPRINT_ROUNDS, MZoom, searched_tensor
+from ringleader.baselines.mzoom import MZoom
 from ringleader.baselines.mzoom_kernels import fingerprints
 from ringleader.tensor.sparse import SparseTensor
 
@@ -74,16 +75,16 @@ def naive_greedy(tensor, order, alive, name, least=1, most=10**9):
 def naive_blocks(tensor, name, n_blocks):
     _, order = searched_tensor(tensor, 0)
     alive = [True] * tensor.n_cells
-    found = []
+    blocks = []
     for _ in range(n_blocks):
         if not any(alive):
             break
         members, value = naive_greedy(tensor, order, alive, name)
         inside = [all(int(x) in members[k] for k, x in enumerate(row)) for row in tensor.coordinates]
         mass = int(tensor.counts[inside].sum())
-        found.append((members, value, mass))
+        blocks.append((members, value, mass))
         alive = [a and not i for a, i in zip(alive, inside, strict=True)]
-    return found
+    return blocks
 
 
 @pytest.mark.parametrize("name", DENSITIES)
@@ -103,9 +104,9 @@ def test_blocks_equal_those_of_the_naive_search(name, tensor):
 @given(tensor=tensors)
 @settings(max_examples=40, deadline=None)
 def test_local_search_never_lowers_the_density_and_ends_in_a_local_optimum(name, tensor):
-    plain = MZoom(density=name, n_blocks=1).fit(tensor).blocks_[0]
+    greedy = MZoom(density=name, n_blocks=1).fit(tensor).blocks_[0]
     refined = MZoom(density=name, n_blocks=1, local_search=True).fit(tensor).blocks_[0]
-    assert refined.search_density >= plain.search_density * (1 - 1e-12)
+    assert refined.search_density >= greedy.search_density * (1 - 1e-12)
     assert refined.density == pytest.approx(refined.search_density, rel=1e-9, abs=1e-9)
     shape = [len(np.unique(tensor.coordinates[:, k])) for k in range(len(tensor.modes))]
     total = int(tensor.counts.sum())

@@ -51,7 +51,7 @@ def test_fewer_than_one_start_is_refused(tensor):
 
 
 def test_a_generator_or_no_seed_gives_other_starts(tensor):
-    for given in (None, np.random.default_rng(1)):
-        model = baseline("bptf", rank=2, max_iter=2, starts=2, random_state=given).fit(tensor)
+    for random_state in (None, np.random.default_rng(1)):
+        model = baseline("bptf", rank=2, max_iter=2, starts=2, random_state=random_state).fit(tensor)
         first, second = (one.scores("seller") for one in model.models_)
         assert not np.array_equal(first, second)

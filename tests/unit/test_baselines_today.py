@@ -1,4 +1,4 @@
-"""What people use today (boosting, forest, propagation) and the paper's model behind the baselines' face."""
+"""What people use today (boosting, forest, propagation) and the paper's model with the interface of the baselines."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_labels_that_say_nothing_teach_nothing(market, name):
 
 def test_plain_columns_are_what_each_account_does_and_all_adds_who_acts_together(market):
     tensor, _ = market
-    found = behaviour(tensor, "seller")
-    plain, values = mode_features(tensor, ["seller"], "plain")["seller"]
-    assert plain == tuple(n for n in found.names if found.groups[n] != "crowd")
-    np.testing.assert_array_equal(values, found.values[:, [found.names.index(n) for n in plain]])
+    covariates = behaviour(tensor, "seller")
+    names, values = mode_features(tensor, ["seller"], "plain")["seller"]
+    assert names == tuple(n for n in covariates.names if covariates.groups[n] != "crowd")
+    np.testing.assert_array_equal(values, covariates.values[:, [covariates.names.index(n) for n in names]])
     everything, _ = mode_features(tensor, ["seller"], "all")["seller"]
-    added = set(everything) - set(plain)
-    assert {n for n in added if "crowd" in n} == {n for n in found.names if found.groups[n] == "crowd"}
+    added = set(everything) - set(names)
+    assert {n for n in added if "crowd" in n} == {n for n in covariates.names if covariates.groups[n] == "crowd"}
     assert {n for n in added if "crowd" not in n} == {
         f"{side}_{part}" for side in ("lockstep", "boost", "attack") for part in ("mean", "top10")
     }
@@ -134,7 +134,7 @@ def test_the_seed_decides_the_forest(market):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"columns": "some"}, "columns is 'some'; choose one of simple, plain, all, none"),
+        ({"columns": "some"}, "columns is 'some'; choose simple, plain, all, none"),
         ({"columns": "none"}, "extra has nothing for seller"),
         ({"extra": {"seller": (["a"], np.zeros((3, 1)))}}, "one row for each of"),
         ({"extra": {"shop": (["a"], np.zeros((3, 1)))}}, "no mode 'shop'"),
@@ -273,7 +273,7 @@ def test_any_two_modes_make_the_graph():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 1.0}, "below 1"),
+        ({"alpha": 1.0}, "a number between 0 and 1"),
         ({"alpha": 0.0}, "alpha"),
         ({"modes": ["reviewer", "reviewer"]}, "two different modes"),
         ({"modes": 7}, "two different modes"),
@@ -307,13 +307,13 @@ def tiny() -> tuple[SparseTensor, dict[str, Split]]:
 
 def test_unsupervised_logistic_cp_leaves_labels_alone_and_is_scored_like_the_others(tiny):
     tensor, splits = tiny
-    plain = baseline("logistic-cp", rank=3, epochs=2).fit(tensor)
-    given = baseline("logistic-cp", rank=3, epochs=2).fit(tensor, splits["seller"].labels)
-    state = plain.detector_.state_
+    without_labels = baseline("logistic-cp", rank=3, epochs=2).fit(tensor)
+    with_labels = baseline("logistic-cp", rank=3, epochs=2).fit(tensor, splits["seller"].labels)
+    state = without_labels.detector_.state_
     form = normal_form(state.component_weights, [state.rows(k) for k in range(5)])
     for k, mode in enumerate(tensor.modes):
-        np.testing.assert_array_equal(plain.scores(mode), given.scores(mode))
-        np.testing.assert_array_equal(plain.scores(mode), factor_scores(form, k))
+        np.testing.assert_array_equal(without_labels.scores(mode), with_labels.scores(mode))
+        np.testing.assert_array_equal(without_labels.scores(mode), factor_scores(form, k))
 
 
 @pytest.mark.parametrize("preset", ["paper", "corrected"])
@@ -334,12 +334,12 @@ def test_semi_supervised_scores_are_the_detectors_in_the_order_of_the_codes(tiny
 
 def test_the_three_learners_are_three(tiny):
     tensor, splits = tiny
-    found = [
+    scores = [
         baseline(name, rank=3, epochs=2).fit(tensor, splits["seller"].labels).scores("seller") for name in LEARNERS
     ]
-    assert not np.allclose(found[0], found[1])
-    assert not np.allclose(found[0], found[2])
-    assert not np.allclose(found[1], found[2])
+    assert not np.allclose(scores[0], scores[1])
+    assert not np.allclose(scores[0], scores[2])
+    assert not np.allclose(scores[1], scores[2])
 
 
 def test_ringleader_is_the_default_detector(tiny):

@@ -1,4 +1,4 @@
-"""The paper's experiments: rows arrive, are kept at once, and become tables beside the printed ones."""
+"""The paper's experiments: rows arrive, are stored at once, and become tables beside the printed ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ringleader.baselines.registry import baseline
 from ringleader.errors import StorageError
-from ringleader.evaluation import paper, paper_methods, protocol
-from ringleader.evaluation.paper import Plan
-from ringleader.evaluation.paper_figures import paper_figures
-from ringleader.evaluation.paper_methods import BUDGET, METHODS, Method, choose, read_market
-from ringleader.evaluation.paper_text import paper_markdown
-from ringleader.evaluation.results import Results, markdown_table, plain_markdown
+from ringleader.evaluation import metrics, paper, protocol
+from ringleader.evaluation.paper import Plan, paper_figures, paper_markdown
+from ringleader.evaluation.paper.experiments import EPOCHS
+from ringleader.evaluation.paper.methods import BUDGET, METHODS, Method, choose, make, paper_market
+from ringleader.evaluation.results import Results, markdown_of_tables, markdown_table
 
 SMALL = Plan(
     reviews=3_000,
@@ -60,7 +60,7 @@ def test_flagged_accounts_are_as_many_as_the_blocks_hold(done):
 
 def test_six_epochs_are_followed_for_every_learner(done):
     rows = done.frames()["epochs"]
-    assert set(rows["epoch"]) == set(range(1, paper.EPOCHS + 1))
+    assert set(rows["epoch"]) == set(range(1, EPOCHS + 1))
     assert set(rows["learner"]) == {"natural-gradient", "online-em"}
     assert set(rows["mode"]) == {"seller", "reviewer"}
 
@@ -87,8 +87,8 @@ def test_what_was_measured_stands_beside_what_was_printed(done):
 
 
 def test_figures_are_svg_and_the_same_each_time(done):
-    found = sorted(path.name for path in (done.folder / "figures").iterdir())
-    assert found == ["epochs-corrected.svg", "epochs-paper.svg", "shrinkage.svg"]
+    names = sorted(path.name for path in (done.folder / "figures").iterdir())
+    assert names == ["epochs-corrected.svg", "epochs-paper.svg", "shrinkage.svg"]
     again = paper_figures(done.frames())
     for name, text in again.items():
         assert text.lstrip().startswith("<?xml") and (done.folder / name).read_text() == text
@@ -108,9 +108,9 @@ def test_a_run_that_is_stopped_keeps_the_rows_it_has(tmp_path):
 
     with pytest.raises(Stopped):
         paper.run(SMALL, keep)
-    kept = pd.read_csv(tmp_path / "methods.csv")
-    assert len(kept) == 2 and list(kept["mode"]) == ["seller", "reviewer"]
-    np.testing.assert_allclose(kept["auc"], [row["auc"] for row in results.rows["methods"]])
+    rows = pd.read_csv(tmp_path / "methods.csv")
+    assert len(rows) == 2 and list(rows["mode"]) == ["seller", "reviewer"]
+    np.testing.assert_allclose(rows["auc"], [row["auc"] for row in results.rows["methods"]])
 
 
 def test_json_has_no_nan_and_every_table(done):
@@ -127,21 +127,21 @@ def test_every_method_has_the_same_budget_and_starts_from_its_defaults():
         assert len(method.candidates) == BUDGET, method.name
         assert method.candidates[0] == {}, method.name
         for settings in method.candidates:
-            paper_methods.make(method, settings, 0)  # names of settings that exist
+            make(method, settings, 0)  # names of settings that exist
     assert {m.printed for m in METHODS} - {None} == set(protocol.PRINTED)
 
 
 def test_tuning_takes_the_best_candidate_of_the_tuning_markets():
-    market = read_market(4_000, "easy", 3)
+    market = paper_market(4_000, "easy", 3)
     method = Method("burst", "burst", "today", False, {}, ({"window": 40}, {"window": 3}))
-    found = choose([method], [market], budget=2)
+    choices = choose([method], [market], budget=2)
     for mode, split in market.splits.items():
         aucs = []
         for window in (40, 3):
-            scores = protocol.registered("burst", window=window)(market.seed).fit(market.tensor).scores(mode)
-            aucs.append(protocol.metrics.auc(split.truth, scores[split.test]))
-        assert found["burst", mode].aucs == pytest.approx(aucs)
-        assert found["burst", mode].settings == method.candidates[int(np.argmax(aucs))]
+            scores = baseline("burst", window=window, random_state=market.seed).fit(market.tensor).scores(mode)
+            aucs.append(metrics.auc(split.truth, scores[split.test]))
+        assert choices["burst", mode].aucs == pytest.approx(aucs)
+        assert choices["burst", mode].settings == method.candidates[int(np.argmax(aucs))]
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 
 def test_markdown_of_plain_tables():
     frame = pd.DataFrame({"a": ["x", "y"], "b": [0.5, np.nan]})
-    assert plain_markdown({"t": frame}) == "### t\n\n| a | b |\n|---|---|\n| x | 0.500 |\n| y |  |\n"
+    assert markdown_of_tables({"t": frame}) == "### t\n\n| a | b |\n|---|---|\n| x | 0.500 |\n| y |  |\n"
     assert markdown_table(["a"], [["1"]]) == "| a |\n|---|\n| 1 |"
 
 

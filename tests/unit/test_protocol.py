@@ -12,8 +12,8 @@ import ringleader as rl
 from ringleader.baselines.registry import baseline, baseline_names
 from ringleader.datasets import marketplace
 from ringleader.errors import InputError, LabelError, SettingsError
-from ringleader.evaluation import metrics, protocol, real
-from ringleader.evaluation.protocol import Row, Shares, Split
+from ringleader.evaluation import metrics, protocol, real, scorers
+from ringleader.evaluation.protocol import Row, Split
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -28,29 +28,21 @@ def split(market) -> Split:
     return protocol.market_split(*market, "seller")
 
 
-def truth_of(market, mode: str) -> np.ndarray:
-    tensor, truth = market
-    rows = truth[(truth["mode"] == mode) & (truth["target"] == "abuse")]
-    values = np.full(tensor.shape[tensor.mode_index(mode)], np.nan)
-    values[tensor.vocabulary(mode).lookup(rows["entity"].to_numpy())] = rows["label"]
-    return values
-
-
 # -- who is labelled ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["seller", "reviewer"])
 def test_the_split_of_a_market_is_the_one_it_came_with(market, mode):
     tensor, truth = market
-    found = protocol.market_split(tensor, truth, mode)
+    split = protocol.market_split(tensor, truth, mode)
     rows = truth[(truth["mode"] == mode) & (truth["target"] == "abuse")].set_index("entity")
-    names = tensor.vocabulary(mode).decode(np.arange(len(found.known)))
+    names = tensor.vocabulary(mode).decode(np.arange(len(split.known)))
     expected = rows["label"].where(rows["split"] == "known").loc[names].to_numpy(float)
-    np.testing.assert_array_equal(found.known, expected)
-    assert set(names[found.test]) == set(rows.index[rows["split"] == "test"])
-    np.testing.assert_array_equal(found.truth, rows.loc[names[found.test], "label"])
-    assert np.isnan(found.known[found.test]).all()
-    np.testing.assert_array_equal(found.activity, tensor.degrees(mode)[found.test])
+    np.testing.assert_array_equal(split.known, expected)
+    assert set(names[split.test]) == set(rows.index[rows["split"] == "test"])
+    np.testing.assert_array_equal(split.truth, rows.loc[names[split.test], "label"])
+    assert np.isnan(split.known[split.test]).all()
+    np.testing.assert_array_equal(split.activity, tensor.degrees(mode)[split.test])
 
 
 def test_targets_have_splits_of_their_own(market):
@@ -63,69 +55,30 @@ def test_targets_have_splits_of_their_own(market):
         protocol.market_split(tensor, truth.drop(columns="split"), "seller")
 
 
-def test_drawn_splits_have_the_published_composition(market):
-    tensor, _ = market
-    values = truth_of(market, "reviewer")
-    bad = int((values == 1).sum())
-    found = protocol.draw_split(tensor, values, "reviewer", seed=1)
-    assert (found.known == 1).sum() == round(0.1 * bad)
-    assert (found.known == 0).sum() == round(0.95 * round(0.1 * bad))
-    assert found.truth.mean() == pytest.approx(0.5)
-    assert np.isnan(found.known[found.test]).all()
-    np.testing.assert_array_equal(values[found.test], found.truth)
-    again, other = (protocol.draw_split(tensor, values, "reviewer", seed=s) for s in (1, 2))
-    np.testing.assert_array_equal(found.known, again.known)
-    assert not np.array_equal(found.test, other.test)
-    sellers = protocol.draw_split(tensor, truth_of(market, "seller"), "seller", seed=1)
-    assert (sellers.known == 0).sum() == 3 * (sellers.known == 1).sum()
-    assert sellers.truth.mean() == pytest.approx(0.25)
-
-
-def test_a_split_that_cannot_be_drawn_is_refused(market):
-    tensor, _ = market
-    with pytest.raises(LabelError, match="too few"):
-        protocol.draw_split(tensor, np.zeros(tensor.shape[0]), "reviewer", seed=0)
-    with pytest.raises(LabelError, match="too few"):
-        shares = Shares(0.8, 1.0, 0.8, 1.0)
-        protocol.draw_split(tensor, truth_of(market, "reviewer"), "reviewer", seed=0, shares=shares)
-    with pytest.raises(SettingsError, match="give shares"):
-        protocol.draw_split(tensor, np.zeros(tensor.shape[1]), "product", seed=0)
-    with pytest.raises(LabelError, match="shape"):
-        protocol.draw_split(tensor, [1.0], "reviewer", seed=0)
-
-
 def test_negatives_come_from_the_lowest_scores_and_never_from_the_test(market):
-    found = protocol.market_split(*market, "reviewer")
-    scores = np.random.default_rng(0).random(len(found.known))
-    scores[found.test] = -1.0  # the lowest of all, and yet not taken
-    changed = protocol.lowest_negatives(found, scores)
+    split = protocol.market_split(*market, "reviewer")
+    scores = np.random.default_rng(0).random(len(split.known))
+    scores[split.test] = -1.0  # the lowest of all, and yet not taken
+    changed = protocol.lowest_negatives(split, scores)
     negatives = np.flatnonzero(changed.known == 0)
-    assert len(negatives) == round(0.95 * (found.known == 1).sum())
-    assert not np.isin(negatives, found.test).any()
-    np.testing.assert_array_equal(changed.known == 1, found.known == 1)
-    left = np.setdiff1d(np.flatnonzero(found.known != 1), np.union1d(negatives, found.test))
+    assert len(negatives) == round(0.95 * (split.known == 1).sum())
+    assert not np.isin(negatives, split.test).any()
+    np.testing.assert_array_equal(changed.known == 1, split.known == 1)
+    left = np.setdiff1d(np.flatnonzero(split.known != 1), np.union1d(negatives, split.test))
     assert scores[negatives].max() <= scores[left].min()
 
 
-def test_validation_tests_every_known_account_once_and_no_other(market, split):
-    tensor, _ = market
-    parts = list(protocol.validation_splits(tensor, split, folds=3))
-    assert len(parts) == 3
-    held = np.concatenate([part.test for part in parts])
-    np.testing.assert_array_equal(np.sort(held), np.flatnonzero(~np.isnan(split.known)))
-    for part in parts:
-        np.testing.assert_array_equal(part.truth, split.known[part.test])
-        assert np.isnan(part.known[part.test]).all()
-        assert set(part.truth) == {0.0, 1.0}
-        assert (~np.isnan(part.known)).sum() + len(part.test) == len(held)
-
-
-def test_validation_needs_two_of_each_kind(market, split):
-    tensor, _ = market
-    one = np.full(len(split.known), np.nan)
-    one[:3] = [1, 0, 0]
-    with pytest.raises(LabelError, match="1 known of one kind"):
-        list(protocol.validation_splits(tensor, split._replace(known=one)))
+def test_few_labels_are_one_bad_to_three_good_of_those_known():
+    known = np.array([1.0] * 30 + [0.0] * 200 + [np.nan] * 50)
+    few = protocol.few_labels(known, 40, np.random.default_rng(0))
+    shown = ~np.isnan(few)
+    assert ((few == 1).sum(), (few == 0).sum()) == (10, 30)
+    np.testing.assert_array_equal(few[shown], known[shown])
+    assert not np.array_equal(few, protocol.few_labels(known, 40, np.random.default_rng(1)), equal_nan=True)
+    fewest = protocol.few_labels(known, 5, np.random.default_rng(0))
+    assert ((fewest == 1).sum(), (fewest == 0).sum()) == (2, 3)
+    everyone = protocol.few_labels(known, 1000, np.random.default_rng(0))
+    np.testing.assert_array_equal(everyone, known)
 
 
 # -- what is measured -----------------------------------------------------------------------------------
@@ -133,60 +86,33 @@ def test_validation_needs_two_of_each_kind(market, split):
 
 def test_n_counts_the_tested_accounts_in_mzooms_top_two_blocks(market, split):
     tensor, _ = market
-    found = protocol.block_budget(tensor, [split], max_size=600)
+    budget = protocol.block_budget(tensor, [split], max_size=600)
     blocks = baseline("mzoom", n_blocks=5, max_size=600).fit(tensor).blocks_[:2]
     members = set(blocks[0].members[2]) | set(blocks[1].members[2])
-    assert found == {"seller": len(members & set(split.test))}
-    assert 0 < found["seller"] < len(split.test)
+    assert budget == {"seller": len(members & set(split.test))}
+    assert 0 < budget["seller"] < len(split.test)
 
 
 def test_figures_by_hand():
     known = np.full(8, np.nan)
-    found = Split("seller", known, np.array([0, 1, 2, 3, 4, 5]), np.array([1.0, 0, 1, 0, 0, 1]), np.ones(6))
+    split = Split("seller", known, np.array([0, 1, 2, 3, 4, 5]), np.array([1.0, 0, 1, 0, 0, 1]), np.ones(6))
     scores = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 99.0, 99.0]  # the last two are not tested
-    row = protocol.figures(found, scores, 2, method="m", seed=7, seconds=1.5)
+    row = protocol.figures(split, scores, 2, method="m", seed=7, seconds=1.5)
     assert (row.precision, row.recall) == (0.5, pytest.approx(1 / 3))
     assert row.auc == pytest.approx(5 / 9)
     assert row.matched_auc == pytest.approx(row.auc)  # all are equally active
     assert row[:5] == ("m", "seller", 7, 6, 2)
-    whole = protocol.figures(found, scores, 100, method="m")
+    whole = protocol.figures(split, scores, 100, method="m")
     assert (whole.n, whole.precision, whole.recall) == (6, 0.5, 1.0)
     with pytest.raises(LabelError, match="gave"):
-        protocol.figures(found, scores[:6], 2, method="m")
+        protocol.figures(split, scores[:6], 2, method="m")
 
 
 def test_matched_auc_is_missing_where_activity_tells_all():
-    found = Split("seller", np.full(4, np.nan), np.arange(4), np.array([1.0, 1, 0, 0]), np.array([9.0, 9, 1, 1]))
-    row = protocol.figures(found, [4.0, 3, 2, 1], 2, method="m")
+    split = Split("seller", np.full(4, np.nan), np.arange(4), np.array([1.0, 1, 0, 0]), np.array([9.0, 9, 1, 1]))
+    row = protocol.figures(split, [4.0, 3, 2, 1], 2, method="m")
     assert np.isnan(row.matched_auc)
     assert row.auc == 1.0
-
-
-def test_measure_fits_on_the_known_and_judges_the_tested(market, split):
-    tensor, _ = market
-    row = protocol.measure("burst", protocol.registered("burst"), tensor, split, 5, seed=3)
-    scores = baseline("burst").fit(tensor).scores("seller")[split.test]
-    assert row.auc == metrics.auc(split.truth, scores)
-    assert row.seed == 3 and row.seconds > 0
-    assert protocol.registered("mzoom", density="ari")(11).random_state == 11
-
-
-def test_tuning_takes_the_best_within_its_budget(market, split):
-    tensor, _ = market
-    candidates = [{"weight": "cells"}, {"weight": "reviews"}]
-    found = protocol.tune("degree", candidates, tensor, split, budget=1, folds=2)
-    assert [settings for settings, _ in found.tried] == [{"weight": "cells"}]
-    both = protocol.tune("degree", candidates, tensor, split, budget=5, folds=2)
-    assert len(both.tried) == 2
-    assert dict(both.settings) == {"weight": "cells"}  # equal, so the first
-    bad = {"columns": "none", "extra": {"seller": (["nothing"], np.zeros((tensor.shape[2], 1)))}}
-    answer = np.nan_to_num(split.known, nan=0.5)[:, None]
-    good = {"columns": "none", "extra": {"seller": (["answer"], answer)}}
-    chosen = protocol.tune("forest", [bad, good], tensor, split, budget=2, folds=2)
-    assert chosen.settings == good
-    assert chosen.tried[1][1] == 1.0 and chosen.tried[0][1] == 0.5
-    with pytest.raises(SettingsError, match="budget"):
-        protocol.tune("degree", candidates, tensor, split, budget=0)
 
 
 def rows() -> list[Row]:
@@ -217,12 +143,12 @@ def test_relative_makes_the_best_of_each_mode_a_hundred():
 
 
 def test_the_printed_tables_are_relative_and_of_methods_we_have():
-    table = protocol.printed()
-    assert set(table["method"]) <= set(baseline_names())
-    assert len(table) == 14
-    assert (table.groupby("mode")[["precision", "recall", "auc"]].max() == 100).all(axis=None)
-    assert table.set_index(["mode", "method"]).loc[("seller", "ss-sgd"), "recall"] == 94.9
-    assert table.loc[table["method"] == "mzoom", "auc"].isna().all()
+    assert set(protocol.PRINTED) <= set(baseline_names())
+    for mode in ("seller", "reviewer"):
+        columns = zip(*(by_mode[mode] for by_mode in protocol.PRINTED.values()), strict=True)
+        assert [max(value for value in column if value is not None) for column in columns] == [100.0] * 3
+    assert protocol.PRINTED["ss-sgd"]["seller"][1] == 94.9
+    assert [protocol.PRINTED["mzoom"][mode][2] for mode in ("seller", "reviewer")] == [None, None]
 
 
 # -- real data ------------------------------------------------------------------------------------------
@@ -270,14 +196,14 @@ def test_every_method_sees_the_same_folds(tmp_path, monkeypatch):
 
         return score
 
-    found = list(real.real_rows(tmp_path, {n: spy(n) for n in seen}, repeats=2, data=("otc",)))
+    rows = list(real.real_rows(tmp_path, {n: spy(n) for n in seen}, repeats=2, data=("otc",)))
     assert len(seen["first"]) == 20
     for a, b in zip(seen["first"], seen["second"], strict=True):
         np.testing.assert_array_equal(a, b)
-    ours = {row.method: row for row in found if not row.published}
+    ours = {row.method: row for row in rows if not row.published}
     assert ours["first"].auc == 1.0 and ours["second"].auc == 0.5
     assert ours["first"].repeats == 2 and ours["first"].auc_sd == 0.0
-    others = {row.method: row.auc for row in found if row.published}
+    others = {row.method: row.auc for row in rows if row.published}
     assert others["REV2"] == 0.90 and others["SpEagle"] == 0.69
 
 
@@ -300,27 +226,27 @@ def test_weighted_auc_is_the_auc_of_the_cases():
     scores, bad, good = g.integers(0, 4, 30), g.integers(0, 4, 30), g.integers(0, 4, 30)
     labels = np.concatenate([np.ones(bad.sum()), np.zeros(good.sum())])
     each = np.concatenate([np.repeat(scores, bad), np.repeat(scores, good)])
-    assert real.weighted_auc(scores, bad, good) == pytest.approx(metrics.auc(labels, each))
+    assert metrics.weighted_auc(scores, bad, good) == pytest.approx(metrics.auc(labels, each))
     with pytest.raises(LabelError, match="one kind"):
-        real.weighted_auc(scores, bad, np.zeros(30))
+        metrics.weighted_auc(scores, bad, np.zeros(30))
 
 
 def test_f1_flags_the_share_that_is_bad_among_the_shown():
     truth, scores = [1, 1, 0, 0, 1, 0], [6, 5, 4, 3, 2, 1]
-    assert real.f1_at(truth, scores, 0.5) == pytest.approx(2 / 3)
-    assert real.f1_at(truth, scores, 1 / 3) == pytest.approx(2 * 2 / (2 + 3))
+    assert metrics.f1_at(truth, scores, 0.5) == pytest.approx(2 / 3)
+    assert metrics.f1_at(truth, scores, 1 / 3) == pytest.approx(2 * 2 / (2 + 3))
 
 
 def test_cells_are_scored_by_blocks_by_factors_and_by_counting():
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 2, 1], [3, 2, 2]])
     tensor = SparseTensor.from_arrays(codes, ["src", "dst", "minute"], counts=[50, 50, 50, 50, 1, 1])
     for name, settings in (("mzoom", {"n_blocks": 1}), ("bptf", {"rank": 2})):
-        scores = real.registered_cell_scorer(name, **settings)(tensor, 0)
+        scores = scorers.registered_cell_scorer(name, **settings)(tensor, 0)
         assert scores[:4].min() > scores[4:].max()
-    np.testing.assert_array_equal(real.multiplicity("dst")(tensor, 0), [100, 100, 100, 100, 2, 2])
-    np.testing.assert_array_equal(real.multiplicity("src", "minute")(tensor, 0), [100, 100, 100, 100, 1, 1])
+    np.testing.assert_array_equal(scorers.multiplicity("dst")(tensor, 0), [100, 100, 100, 100, 2, 2])
+    np.testing.assert_array_equal(scorers.multiplicity("src", "minute")(tensor, 0), [100, 100, 100, 100, 1, 1])
     with pytest.raises(SettingsError, match="neither blocks nor factors"):
-        real.registered_cell_scorer("degree")(tensor, 0)
+        scorers.registered_cell_scorer("degree")(tensor, 0)
 
 
 def test_otc_and_xu_load_as_their_readme_says(real_data: Path):
@@ -343,16 +269,16 @@ def test_otc_and_xu_load_as_their_readme_says(real_data: Path):
 
 
 def test_propagation_beats_rev2_on_the_same_folds(real_data: Path):
-    methods = {"propagation": real.registered_scorer("propagation")}
-    found = {row.method: row.auc for row in real.real_rows(real_data, methods, repeats=1, data=("otc",))}
-    assert found["propagation"] > found["REV2"]
+    methods = {"propagation": scorers.registered_scorer("propagation")}
+    aucs = {row.method: row.auc for row in real.real_rows(real_data, methods, repeats=1, data=("otc",))}
+    assert aucs["propagation"] > aucs["REV2"]
 
 
 def test_counting_connections_gives_what_the_readme_says(real_data: Path):
     counts = {"cell": ("src", "dst", "minute"), "dst, minute": ("dst", "minute"), "dst": ("dst",), "src": ("src",)}
-    methods = {name: real.multiplicity(*modes) for name, modes in counts.items()}
-    found = real.real_rows(real_data, {}, cell_methods=methods, repeats=1, data=("darpa",))
-    aucs = {row.method: row.auc for row in found if not row.published}
+    methods = {name: scorers.multiplicity(*modes) for name, modes in counts.items()}
+    rows = real.real_rows(real_data, {}, cell_methods=methods, repeats=1, data=("darpa",))
+    aucs = {row.method: row.auc for row in rows if not row.published}
     assert aucs == {
         "cell": pytest.approx(0.915, abs=6e-4),
         "dst, minute": pytest.approx(0.938, abs=6e-4),

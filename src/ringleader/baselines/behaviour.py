@@ -1,6 +1,6 @@
 """What people use today: gradient boosting and random forests on what each account does.
 
-``columns`` says what they are given:
+``columns`` says what they learn from:
 
 - ``simple``: the handful that everybody computes: how many reviews, in how many weeks, share in the largest burst,
   mean and spread of ratings, share of the highest, how many counterparts of each kind and how active these are.
@@ -16,7 +16,7 @@ A mode is learned from its own labels only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +24,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Floats
-from ringleader.baselines.method import (
-    Baseline,
-    Callback,
-    Labels,
-    Progress,
-    check_choice,
-    check_positive,
-    check_whole,
-)
+from ringleader.baselines.method import AnyOf, Baseline, Callback, KnownEntities, Progress
 from ringleader.errors import LabelError, SettingsError
+from ringleader.settings import Choice, Constraint, Number, Whole
 from ringleader.signals.behaviour import behaviour, read_market
 from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.sparse import SparseTensor
@@ -44,7 +37,6 @@ Extra = Mapping[str, tuple[Sequence[str], npt.ArrayLike]]
 PLAIN_GROUPS = ("volume", "burst", "rhythm", "rating", "deviation", "counterpart", "concentration", "age")
 SIMPLE = ("reviews", "active_bins", "burst_share", "rating_mean", "rating_spread", "rating_top")
 SIMPLE_ENDS = ("_number", "_activity")
-COLUMNS = ("simple", "plain", "all", "none")
 
 
 class BehaviourClassifier(Baseline):
@@ -56,14 +48,15 @@ class BehaviourClassifier(Baseline):
     probabilities_ : learned mode -> (n_k,), at the prevalence of the labels.
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "columns": Choice("simple", "plain", "all", "none"),
+        "random_state": Whole(0),
+    }
     columns: str
     extra: Extra | None
     random_state: int
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        check_choice("columns", self.columns, COLUMNS)
-        check_whole("random_state", self.random_state, 0)
-        self._check()
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         usable = [mode for mode, known in labels.items() if len(np.unique(known[~np.isnan(known)])) == 2]
         self._label_counts = {mode: [int((labels[mode] == side).sum()) for side in (1, 0)] for mode in labels}
         if not usable:
@@ -95,9 +88,6 @@ class BehaviourClassifier(Baseline):
             "label at least one of each"
         )
 
-    def _check(self) -> None:
-        raise NotImplementedError
-
     def _classifier(self, known: int) -> Any:
         """An unfitted classifier for so many labels."""
         raise NotImplementedError
@@ -114,6 +104,14 @@ class Boosting(BehaviourClassifier):
         no more than a tenth of the labels.
     random_state : seed.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = BehaviourClassifier.constraints | {
+        "learning_rate": Number(above=0),
+        "max_iter": Whole(1),
+        "max_leaf_nodes": Whole(2),
+        "min_samples_leaf": Whole(1),
+        "l2_regularization": Number(least=0),
+    }
 
     def __init__(
         self,
@@ -135,14 +133,6 @@ class Boosting(BehaviourClassifier):
         self.min_samples_leaf = min_samples_leaf
         self.l2_regularization = l2_regularization
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check_positive("learning_rate", self.learning_rate)
-        check_whole("max_iter", self.max_iter, 1)
-        check_whole("max_leaf_nodes", self.max_leaf_nodes, 2)
-        check_whole("min_samples_leaf", self.min_samples_leaf, 1)
-        if self.l2_regularization != 0:
-            check_positive("l2_regularization", self.l2_regularization)
 
     def _classifier(self, known: int) -> Any:
         return HistGradientBoostingClassifier(
@@ -167,6 +157,12 @@ class Forest(BehaviourClassifier):
     random_state : seed.
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = BehaviourClassifier.constraints | {
+        "n_estimators": Whole(1),
+        "min_samples_leaf": Whole(1),
+        "max_features": AnyOf(Choice("sqrt", "log2"), Number(above=0, most=1)),
+    }
+
     def __init__(
         self,
         *,
@@ -184,14 +180,6 @@ class Forest(BehaviourClassifier):
         self.max_features = max_features
         self.random_state = random_state
 
-    def _check(self) -> None:
-        check_whole("n_estimators", self.n_estimators, 1)
-        check_whole("min_samples_leaf", self.min_samples_leaf, 1)
-        if isinstance(self.max_features, str):
-            check_choice("max_features", self.max_features, ("sqrt", "log2"))
-        else:
-            check_positive("max_features", self.max_features, most=1.0)
-
     def _classifier(self, known: int) -> Any:
         return RandomForestClassifier(
             self.n_estimators,
@@ -208,7 +196,7 @@ def mode_features(
     """For each mode the names of its columns and their values, (n_k, F), in the order of the codes."""
     if extra is not None and not isinstance(extra, Mapping):
         raise SettingsError(f"extra is {type(extra).__name__}; give a mapping of mode to (names, values)")
-    given = {mode: _given(tensor, mode, *pair) for mode, pair in (extra or {}).items()}
+    further = {mode: _checked_columns(tensor, mode, *pair) for mode, pair in (extra or {}).items()}
     market = read_market(tensor) if columns != "none" else None
     lockstep = find_lockstep(tensor) if columns == "all" else None
     features = {}
@@ -216,17 +204,17 @@ def mode_features(
         names: list[str] = []
         parts: list[Floats] = []
         if market is not None:
-            found = behaviour(tensor, mode, market=market)
-            kept = [i for i, n in enumerate(found.names) if _wanted(n, found.groups[n], columns)]
-            names += [found.names[i] for i in kept]
-            parts.append(found.values[:, kept])
+            covariates = behaviour(tensor, mode, market=market)
+            wanted = [i for i, n in enumerate(covariates.names) if _wanted(n, covariates.groups[n], columns)]
+            names += [covariates.names[i] for i in wanted]
+            parts.append(covariates.values[:, wanted])
         if lockstep is not None:
             together = lockstep.entity_scores(tensor, mode)
             names += list(together)
             parts += [values[:, None] for values in together.values()]
-        if mode in given:
-            names += given[mode][0]
-            parts.append(given[mode][1])
+        if mode in further:
+            names += further[mode][0]
+            parts.append(further[mode][1])
         if not names:
             raise SettingsError(f"columns is 'none' and extra has nothing for {mode}; there is nothing to learn from")
         features[mode] = tuple(names), np.ascontiguousarray(np.concatenate(parts, axis=1))
@@ -239,8 +227,10 @@ def _wanted(name: str, group: str, columns: str) -> bool:
     return columns == "all" or group in PLAIN_GROUPS
 
 
-def _given(tensor: SparseTensor, mode: str, names: Sequence[str], values: npt.ArrayLike) -> tuple[list[str], Floats]:
-    """Columns from the user, checked."""
+def _checked_columns(
+    tensor: SparseTensor, mode: str, names: Sequence[str], values: npt.ArrayLike
+) -> tuple[list[str], Floats]:
+    """Names and values of the columns a user adds, or an error."""
     table = np.asarray(values, np.float64)
     size = tensor.shape[tensor.mode_index(mode)]
     if isinstance(names, str) or table.shape != (size, len(names)):

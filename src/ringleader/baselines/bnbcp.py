@@ -15,7 +15,7 @@ never falls, and a labelled mode's score is the label rate of the components tha
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,15 @@ from scipy.special import betaln, digamma, gammaln
 
 from ringleader.arrays import Floats
 from ringleader.baselines.bnbcp_kernels import Stochastic, add_rows, batch_statistics
-from ringleader.baselines.bptf import START_SHAPE, log_factorials, stacked
-from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
-from ringleader.baselines.method import (
-    Baseline,
-    Callback,
-    Labels,
-    Progress,
-    check_choice,
-    check_positive,
-    check_whole,
-    random_generator,
-)
-from ringleader.baselines.poisson_kernels import Cells, Gains, empty_gains, mode_statistics, refresh_gains
-from ringleader.errors import NumericalError, SettingsError
+from ringleader.baselines.factor_scores import SCORING, factor_scores, normal_form
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed, random_generator
+from ringleader.baselines.poisson import ascend, log_factorials, random_shares, stacked
+from ringleader.baselines.poisson_kernels import Gains, empty_gains, mode_statistics, refresh_gains
+from ringleader.settings import Choice, Constraint, Number, Whole
 from ringleader.tensor.sparse import SparseTensor
 
 
-class Prior(NamedTuple):
+class BNBCPPrior(NamedTuple):
     """a, g, c, eps, and b of the labels' rates with the weight of a review's label."""
 
     concentration: float
@@ -67,7 +58,7 @@ class BNBCP(Baseline):
 
     Parameters
     ----------
-    rank : most components. ``rank_`` says how many the data kept.
+    rank : most components. ``rank_`` says how many the data need.
     inference : "svi" stochastic over batches of cells, "batch" over all cells.
     concentration : a, of the Dirichlet priors. shape, beta, epsilon : g, c and eps (None: 1 / rank).
     max_iter, tol : batch only, as in BPTF.
@@ -75,13 +66,34 @@ class BNBCP(Baseline):
         ``batch_size`` cells and a twentieth of all.
     final_passes : svi only; batch iterations at the end, without which an entity knows only its last visits.
     label_weight : what one review's label weighs against the review itself. label_prior : b.
-    prune : a component counts as kept when it explains at least this share of the reviews.
+    prune : a component counts in ``rank_`` when it explains at least this share of the reviews.
 
     Attributes
     ----------
     weights_ : (R,) E lambda. factors_ : per mode (n_k, R), E u. elbo_ : the bound after each batch iteration.
     label_rates_ : labelled mode -> (R,), expected share of abusive reviews in each component.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "rank": Whole(1),
+        "inference": Choice("svi", "batch"),
+        "concentration": Number(least=0.01),  # below, the factors leave the finite numbers
+        "shape": Number(above=0),
+        "beta": Number(above=0),
+        "epsilon": Number(above=0, below=1, optional=True),
+        "max_iter": Whole(1),
+        "tol": Number(above=0),
+        "n_epochs": Whole(1),
+        "batch_size": Whole(1),
+        "delay": Number(least=1),
+        "decay": Number(above=0, most=1),
+        "final_passes": Whole(0),
+        "label_weight": Number(above=0),
+        "label_prior": Number(above=0),
+        "prune": Number(above=0, most=1),
+        "scoring": SCORING,
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -124,8 +136,9 @@ class BNBCP(Baseline):
         self.scoring = scoring
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        prior = self._checked()
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
+        epsilon = 1.0 / max(self.rank, 2) if self.epsilon is None else self.epsilon
+        prior = BNBCPPrior(self.concentration, self.shape, self.beta, epsilon, self.label_prior, self.label_weight)
         generator = random_generator(self.random_state)
         state = bnbcp_start(tensor, self.rank, labels, prior, generator)
         self.elbo_: list[float] = []
@@ -152,43 +165,26 @@ class BNBCP(Baseline):
             mixes = rows[k] + market
             self._labelled[k] = (mixes / mixes.sum(axis=1, keepdims=True)) @ self.label_rates_[mode]
 
-    def _checked(self) -> Prior:
-        """The settings, or an error that names the wrong one."""
-        check_whole("rank", self.rank, 1)
-        check_choice("inference", self.inference, ("svi", "batch"))
-        check_choice("scoring", self.scoring, SCORINGS)
-        for name in ("max_iter", "n_epochs", "batch_size"):
-            check_whole(name, getattr(self, name), 1)
-        check_whole("final_passes", self.final_passes, 0)
-        for name in ("concentration", "shape", "beta", "tol", "label_weight", "label_prior"):
-            check_positive(name, getattr(self, name))
-        if self.concentration < 0.01:
-            raise SettingsError(f"concentration is {self.concentration!r}; below 0.01 the factors leave the numbers")
-        check_positive("prune", self.prune, 1.0)
-        check_positive("decay", self.decay, 1.0)
-        check_positive("delay", self.delay)
-        if self.delay < 1.0:
-            raise SettingsError(f"delay is {self.delay!r}; give a number of at least 1")
-        epsilon = 1.0 / max(self.rank, 2) if self.epsilon is None else self.epsilon
-        check_positive("epsilon", epsilon, 1.0 - 1e-9)
-        return Prior(self.concentration, self.shape, self.beta, epsilon, self.label_prior, self.label_weight)
-
     def _batch(
-        self, tensor: SparseTensor, state: BNBCPState, prior: Prior, iterations: int, callback: Callback | None
+        self, tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior, iterations: int, callback: Callback
     ) -> None:
         constant = log_factorials(tensor)
-        for iteration in range(iterations):
-            bound = bnbcp_step(tensor, state, prior) - constant
-            if not math.isfinite(bound):
-                raise NumericalError(f"BNBCP left the finite numbers in iteration {iteration + 1}; lower the rank")
-            self.elbo_.append(bound)
-            if callback is not None:
-                callback(Progress(iteration + 1, iterations, bound))
-            if iteration and bound - self.elbo_[-2] < self.tol * abs(self.elbo_[-2]):
-                break
+        ascend(
+            lambda: bnbcp_step(tensor, state, prior) - constant,
+            self.elbo_,
+            iterations=iterations,
+            tol=self.tol,
+            callback=callback,
+            method="BNBCP",
+        )
 
     def _stochastic(
-        self, tensor: SparseTensor, state: BNBCPState, prior: Prior, generator: np.random.Generator, callback: Callback
+        self,
+        tensor: SparseTensor,
+        state: BNBCPState,
+        prior: BNBCPPrior,
+        generator: np.random.Generator,
+        callback: Callback,
     ) -> None:
         """Epochs over the cells in random order; statistics are a decaying mean of what the batches show."""
         cells = stacked(tensor)
@@ -204,8 +200,8 @@ class BNBCP(Baseline):
             for b in range(per_epoch):
                 batch = np.sort(order[b * size : (b + 1) * size])  # in the order of memory
                 shifts, label_logs = _shifts(tensor, state, prior), _label_logs(state, prior)
-                given = Stochastic(state.statistics, shifts, state.label_of, label_logs, slots)
-                touched, sums = batch_statistics(cells, batch, prior.concentration, scale, given)
+                posterior = Stochastic(state.statistics, shifts, state.label_of, label_logs, slots)
+                touched, sums = batch_statistics(cells, batch, prior.concentration, scale, posterior)
                 rate = (self.delay + step) ** -self.decay
                 factor = rate * tensor.n_cells / len(batch)
                 scale *= 1.0 - rate
@@ -225,16 +221,16 @@ class BNBCP(Baseline):
         state.statistics[:] *= scale
         for k in range(len(tensor.modes)):
             _refresh(tensor, state, prior, k)
-        self._batch(tensor, state, prior, self.final_passes, None)
+        self._batch(tensor, state, prior, self.final_passes, lambda progress: None)
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         if k in self._labelled:
             return self._labelled[k]
         return factor_scores(normal_form(self.weights_, self.factors_), k, self.scoring)
 
 
 def bnbcp_start(
-    tensor: SparseTensor, rank: int, labels: Labels, prior: Prior, generator: np.random.Generator
+    tensor: SparseTensor, rank: int, labels: KnownEntities, prior: BNBCPPrior, generator: np.random.Generator
 ) -> BNBCPState:
     """Every entity's reviews are shared out among the components at random."""
     modes, rows = len(tensor.modes), sum(tensor.shape)
@@ -248,10 +244,8 @@ def bnbcp_start(
         gains=empty_gains(rows, rank),
     )
     total = float(tensor.counts.sum())
-    for k, size in enumerate(tensor.shape):
-        mass = np.bincount(tensor.coordinates[:, k], weights=tensor.counts, minlength=size)
-        noise = generator.gamma(START_SHAPE, size=(size, rank))
-        shares = mass[:, None] * noise / noise.sum(axis=1, keepdims=True)
+    for k in range(modes):
+        shares = random_shares(tensor, k, rank, generator)
         # Equal columns, so that no component starts ahead and all modes have the same totals.
         state.statistics[starts[k] : starts[k + 1]] = shares * (total / rank / shares.sum(axis=0))
         state.totals[k] = total / rank
@@ -265,9 +259,9 @@ def bnbcp_start(
     return state
 
 
-def bnbcp_step(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> float:
-    """One batch iteration over all modes. Returns the bound of the state it was given (without log y!)."""
-    cells: Cells = stacked(tensor)
+def bnbcp_step(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior) -> float:
+    """One batch iteration over all modes, in place. Returns the bound of the state before it (without log y!)."""
+    cells = stacked(tensor)
     bound = 0.0
     for k in range(len(tensor.modes)):
         rest = _other_terms(tensor, state, prior) if k == 0 else 0.0
@@ -281,13 +275,13 @@ def bnbcp_step(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> float:
     return bound
 
 
-def _weight_logs(counts: Floats, prior: Prior) -> Floats:
+def _weight_logs(counts: Floats, prior: BNBCPPrior) -> Floats:
     """E log lambda_r."""
     logs = digamma(prior.shape + counts) + digamma(prior.beta * prior.epsilon + counts)
     return np.asarray(logs - digamma(prior.beta + prior.shape + counts))
 
 
-def _shifts(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> Floats:
+def _shifts(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior) -> Floats:
     """(K, R), what is subtracted from psi(a + statistics). The weights go with the first mode."""
     sizes = np.array(tensor.shape, np.float64)[:, None]
     shifts: Floats = digamma(prior.concentration * sizes + state.totals)
@@ -295,7 +289,7 @@ def _shifts(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> Floats:
     return shifts
 
 
-def _label_logs(state: BNBCPState, prior: Prior) -> Floats:
+def _label_logs(state: BNBCPState, prior: BNBCPPrior) -> Floats:
     """(K, 2, R), expected logs of the rates at which a component's reviews show label 0 and 1, times their weight."""
     seen = prior.label_prior + prior.label_weight * state.label_counts
     return np.asarray(prior.label_weight * (digamma(seen) - digamma(seen.sum(axis=1, keepdims=True))))
@@ -309,7 +303,7 @@ def _count_labels(tensor: SparseTensor, state: BNBCPState, k: int) -> None:
         state.label_counts[k, label] = state.statistics[start : start + tensor.shape[k]][label_of == label].sum(axis=0)
 
 
-def _refresh(tensor: SparseTensor, state: BNBCPState, prior: Prior, k: int) -> None:
+def _refresh(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior, k: int) -> None:
     """Expected logs of mode k; labelled entities' rows also carry the logs of their label's rates."""
     start, stop = sum(tensor.shape[:k]), sum(tensor.shape[: k + 1])
     gains = state.gains
@@ -322,7 +316,7 @@ def _refresh(tensor: SparseTensor, state: BNBCPState, prior: Prior, k: int) -> N
         gains.values[rows, : gains.logs.shape[1]] = np.exp(gains.logs[rows] - gains.peaks[rows, None])
 
 
-def _other_terms(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> float:
+def _other_terms(tensor: SparseTensor, state: BNBCPState, prior: BNBCPPrior) -> float:
     """The bound without its data term.
 
     Each factor's q is the best for its own statistics, so minus its divergence is the log of its normaliser minus
@@ -338,5 +332,5 @@ def _other_terms(tensor: SparseTensor, state: BNBCPState, prior: Prior) -> float
     b = prior.label_prior
     seen = b + prior.label_weight * state.label_counts
     value += float((betaln(seen[:, 0], seen[:, 1]) - betaln(b, b)).sum())
-    # label_logs carry the weight already, so plain counts go with them.
+    # label_logs carry the weight already, so counts without it go with them.
     return value - float((state.label_counts * _label_logs(state, prior)).sum())

@@ -10,38 +10,27 @@ maximises the evidence lower bound over its own part, so the bound never falls.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.baselines.factor_scores import SCORINGS, factor_scores, normal_form
-from ringleader.baselines.method import (
-    Baseline,
-    Callback,
-    Labels,
-    Progress,
-    check_choice,
-    check_positive,
-    check_whole,
-    random_generator,
-)
-from ringleader.baselines.poisson_kernels import Cells, Gains, empty_gains, mode_statistics, refresh_gains
-from ringleader.errors import NumericalError
+from ringleader.arrays import Floats
+from ringleader.baselines.factor_scores import SCORING, factor_scores, normal_form
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Seed, random_generator
+from ringleader.baselines.poisson import ascend, log_factorials, random_shares, stacked
+from ringleader.baselines.poisson_kernels import Gains, empty_gains, mode_statistics, refresh_gains
+from ringleader.settings import Constraint, Number, Whole
 from ringleader.tensor.sparse import SparseTensor
-
-START_SHAPE = 3.0
-"""Shape of the gamma noise in the start values: large is even, small is wild."""
 
 
 class BPTFState(NamedTuple):
     """The variational posterior. Arrays are changed in place by ``bptf_step``."""
 
-    statistics: list[npt.NDArray[np.float64]]  # per mode (n_k, R); shape = alpha + statistics
-    rates: npt.NDArray[np.float64]  # (K, R)
-    betas: npt.NDArray[np.float64]  # (K,)
-    sums: npt.NDArray[np.float64]  # (K, R), column sums of E theta
-    divergence: npt.NDArray[np.float64]  # (K,), the row part of minus the divergence
+    statistics: list[Floats]  # per mode (n_k, R); shape = alpha + statistics
+    rates: Floats  # (K, R)
+    betas: Floats  # (K,)
+    sums: Floats  # (K, R), column sums of E theta
+    divergence: Floats  # (K,), the row part of minus the divergence
     gains: Gains
 
 
@@ -61,6 +50,15 @@ class BPTF(Baseline):
     elbo_ : the bound after each iteration.
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "rank": Whole(1),
+        "alpha": Number(above=0, most=1e6),
+        "max_iter": Whole(1),
+        "tol": Number(above=0),
+        "scoring": SCORING,
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         *,
@@ -78,27 +76,22 @@ class BPTF(Baseline):
         self.scoring = scoring
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        check_whole("rank", self.rank, 1)
-        check_positive("alpha", self.alpha, 1e6)
-        check_whole("max_iter", self.max_iter, 1)
-        check_positive("tol", self.tol)
-        check_choice("scoring", self.scoring, SCORINGS)
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         state = bptf_start(tensor, self.rank, self.alpha, random_generator(self.random_state))
         self.elbo_: list[float] = []
         constant = log_factorials(tensor)
-        for iteration in range(self.max_iter):
-            state, bound = bptf_step(tensor, state, self.alpha)
+        ascend(
             # The data term of a step is that of its start, so the bound belongs to the state before it.
-            self.elbo_.append(bound - constant)
-            if not math.isfinite(bound):
-                raise NumericalError(f"BPTF left the finite numbers in iteration {iteration + 1}; lower the rank")
-            callback(Progress(iteration + 1, self.max_iter, self.elbo_[-1]))
-            if iteration and self.elbo_[-1] - self.elbo_[-2] < self.tol * abs(self.elbo_[-2]):
-                break
+            lambda: bptf_step(tensor, state, self.alpha) - constant,
+            self.elbo_,
+            iterations=self.max_iter,
+            tol=self.tol,
+            callback=callback,
+            method="BPTF",
+        )
         self.factors_ = tuple((self.alpha + s) / state.rates[k] for k, s in enumerate(state.statistics))
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         return factor_scores(normal_form(np.ones(self.rank), self.factors_), k, self.scoring)
 
 
@@ -115,9 +108,7 @@ def bptf_start(tensor: SparseTensor, rank: int, alpha: float, generator: np.rand
     )
     total = float(tensor.counts.sum())
     for k, size in enumerate(tensor.shape):
-        mass = np.bincount(tensor.coordinates[:, k], weights=tensor.counts, minlength=size)
-        noise = generator.gamma(START_SHAPE, size=(size, rank))
-        state.statistics.append(mass[:, None] * noise / noise.sum(axis=1, keepdims=True))
+        state.statistics.append(random_shares(tensor, k, rank, generator))
         # Scales such that the expected total over all cells is the observed one, evenly over modes and components.
         state.sums[k] = (total / rank) ** (1.0 / modes)
         state.rates[k] = (alpha * size + state.statistics[k].sum(axis=0)) / state.sums[k]
@@ -126,8 +117,8 @@ def bptf_start(tensor: SparseTensor, rank: int, alpha: float, generator: np.rand
     return state
 
 
-def bptf_step(tensor: SparseTensor, state: BPTFState, alpha: float) -> tuple[BPTFState, float]:
-    """One iteration over all modes. Returns the state and the bound of the state it was given (without log y!)."""
+def bptf_step(tensor: SparseTensor, state: BPTFState, alpha: float) -> float:
+    """One iteration over all modes, in place. Returns the bound of the state before it (without log y!)."""
     bound = 0.0
     cells = stacked(tensor)
     for k in range(len(tensor.modes)):
@@ -141,7 +132,7 @@ def bptf_step(tensor: SparseTensor, state: BPTFState, alpha: float) -> tuple[BPT
         state.sums[k] = (alpha * tensor.shape[k] + expected.sum(axis=0)) / state.rates[k]
         state.betas[k] = tensor.shape[k] * state.sums.shape[1] / state.sums[k].sum()
         _refresh(tensor, state, k, alpha)
-    return state, bound
+    return bound
 
 
 def _refresh(tensor: SparseTensor, state: BPTFState, k: int, alpha: float) -> None:
@@ -161,16 +152,3 @@ def _other_terms(state: BPTFState, alpha: float, shape: tuple[int, ...]) -> floa
         value += float((shapes - shapes * np.log(rates) - alpha * beta * state.sums[k]).sum())
         value += float(state.divergence[k])
     return value
-
-
-def stacked(tensor: SparseTensor) -> Cells:
-    """The tensor as the kernels want it."""
-    starts = np.concatenate([[0], np.cumsum(tensor.shape)]).astype(np.int64)
-    return Cells(tensor.coordinates, tensor.counts, starts)
-
-
-def log_factorials(tensor: SparseTensor) -> float:
-    """sum of log y! over the cells, the constant of a Poisson likelihood."""
-    from scipy.special import gammaln
-
-    return float(gammaln(tensor.counts + 1.0).sum())

@@ -1,20 +1,24 @@
-"""Burst: the most high-rated reviews of an entity in any three weeks, against what its volume lets expect.
+"""The largest burst: the most high-rated reviews of an entity in any three weeks, against what its volume lets expect.
 
 For an entity with V reviews, a window w that holds the share c_w of the market's reviews, and the market's share h of
 high ratings, the expectation is m = V c_w h. The score is the largest (seen - m) / sqrt(m + prior) over windows.
-Trivial, and enough when rings are bursts.
+Trivial, and enough when rings are bursts. The calendar and the counts by entity and bin are those of the detector's own
+``signals.behaviour``.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_positive, check_whole
+from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed
 from ringleader.errors import SettingsError
+from ringleader.settings import Constraint, Number, Whole
+from ringleader.signals.behaviour.time import Calendar, active_weeks, read_calendar, sum_by
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -22,17 +26,16 @@ from ringleader.tensor.vocabulary import Vocabulary
 TIME_NAMES = ("week", "time", "timestamp", "date", "day", "month")
 
 
-class Market(NamedTuple):
-    """What all entities are compared with."""
+class HighRatings(NamedTuple):
+    """What all entities are compared with: when the market reviews, and how much of it is rated high."""
 
-    bins: npt.NDArray[np.int64]  # (n_cells,), the time bin of each cell, from 0
-    n_bins: int
-    high: npt.NDArray[np.bool_]  # (n_cells,), rated high
-    calendar: npt.NDArray[np.float64]  # (n_bins,), share of the market's reviews in each bin
-    high_share: float
+    bins: Numbers  # (n_cells,), the time bin of each cell, from 0
+    calendar: Calendar
+    cells: Numbers  # those rated high
+    share: float  # of the market's reviews
 
 
-class Burst(Baseline):
+class LargestBurst(Baseline):
     """Burst z-score.
 
     Parameters
@@ -42,10 +45,17 @@ class Burst(Baseline):
     time_mode, rating_mode : names; None finds them by kind, then by name. Without a rating mode every review counts;
         without a time mode there is no burst, and fit says so.
     prior : added to the expectation under the root, so that single reviews of small entities do not win.
-    random_state : for the common face; the method uses no chance.
+    random_state : ignored, as the method draws nothing; every baseline has one.
 
     In the time mode itself a bin is scored by the high ratings of the window that ends there against its reviews.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "window": Whole(1),
+        "high_rating": Number(optional=True),
+        "prior": Number(above=0),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -64,72 +74,67 @@ class Burst(Baseline):
         self.prior = prior
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        check_whole("window", self.window, 1)
-        check_positive("prior", self.prior)
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         time = _time(tensor, self.time_mode)
         if time is None:
             raise SettingsError(
                 f"a burst needs a time mode, and none of {', '.join(tensor.modes)} is one; name it with time_mode="
             )
-        rating = _rating(tensor, self.rating_mode)
-        market = self._market(tensor, time, rating)
+        bins, calendar = _calendar(tensor, time)
+        cells = np.flatnonzero(self._rated_high(tensor))
+        share = float(tensor.counts[cells].sum() / tensor.counts.sum())
+        # No window of one entity may reach into the next one's bins.
+        high = HighRatings(bins, calendar._replace(windows=(self.window,)), cells, share)
         self.z_ = []
         for k in range(len(tensor.modes)):
-            score = self._time_scores if k == time else self._entity_scores
-            self.z_.append(score(tensor, market, k))
+            self.z_.append(self._time_scores(tensor, high, k) if k == time else self._entity_scores(tensor, high, k))
             callback(Progress(k + 1, len(tensor.modes), float("nan")))
 
-    def _market(self, tensor: SparseTensor, time: int, rating: int | None) -> Market:
-        positions = _positions(tensor.vocabularies[time])
-        bins = positions[tensor.coordinates[:, time]]
-        n_bins = int(positions.max()) + 1
-        high = np.ones(tensor.n_cells, np.bool_)
-        if rating is not None:
-            values = _numbers(tensor.vocabularies[rating])
-            present = values[np.unique(tensor.coordinates[:, rating])]
-            least = float(present.max()) if self.high_rating is None else self.high_rating
-            if not (present >= least).any():
-                raise SettingsError(f"no rating reaches high_rating = {least:g}; the highest is {present.max():g}")
-            high = values[tensor.coordinates[:, rating]] >= least
-        elif self.high_rating is not None:
-            raise SettingsError("high_rating is set, but the tensor has no rating mode; name it with rating_mode=")
-        calendar = np.bincount(bins, weights=tensor.counts, minlength=n_bins)
-        share = float(tensor.counts[high].sum() / tensor.counts.sum())
-        return Market(bins, n_bins, high, calendar / calendar.sum(), share)
+    def _rated_high(self, tensor: SparseTensor) -> Bools:
+        """Which cells count, (n_cells,)."""
+        rating = _rating(tensor, self.rating_mode)
+        if rating is None:
+            if self.high_rating is not None:
+                raise SettingsError("high_rating is set, but the tensor has no rating mode; name it with rating_mode=")
+            return np.ones(tensor.n_cells, np.bool_)
+        values = _numbers(tensor.vocabularies[rating])[tensor.coordinates[:, rating]]
+        least = float(values.max()) if self.high_rating is None else self.high_rating
+        if not (values >= least).any():
+            raise SettingsError(f"no rating reaches high_rating = {least:g}; the highest is {values.max():g}")
+        return np.asarray(values >= least)
 
-    def _entity_scores(self, tensor: SparseTensor, market: Market, k: int) -> npt.NDArray[np.float64]:
+    def _entity_scores(self, tensor: SparseTensor, high: HighRatings, k: int) -> Floats:
         """Largest z over the windows in which the entity has a high-rated review, or 0 for an entity with none."""
-        size = tensor.shape[k]
         codes = tensor.coordinates[:, k].astype(np.int64)
-        volume = np.bincount(codes, weights=tensor.counts, minlength=size)
-        scores = np.zeros(size)
-        # A best window can be moved until it begins at one of its reviews, but for the calendar's shape; we look at the
-        # windows that end at, or reach beyond, each bin with reviews, so that none with that bin is missed.
-        keys, where = np.unique(codes[market.high] * market.n_bins + market.bins[market.high], return_inverse=True)
-        seen = np.bincount(where.reshape(-1), weights=tensor.counts[market.high])
-        entity, bins = keys // market.n_bins, keys % market.n_bins
+        volume = sum_by(codes, tensor.counts.astype(np.float64), tensor.shape[k])
+        weeks = active_weeks(codes[high.cells], high.bins[high.cells], high.calendar)
+        seen = sum_by(weeks.where, tensor.counts[high.cells].astype(np.float64), len(weeks.keys))
         running = np.concatenate([[0.0], np.cumsum(seen)])
-        ahead = np.concatenate([[0.0], np.cumsum(market.calendar)])
+        scores = np.zeros(tensor.shape[k])
+        # Every window with a high rating of the entity: the best one need not begin or end at one, as it depends on the
+        # calendar too.
         for back in range(self.window):
-            first = np.maximum(bins - back, 0)
-            last = np.minimum(first + self.window, market.n_bins)
-            low = np.searchsorted(keys, entity * market.n_bins + first)
-            high = np.searchsorted(keys, entity * market.n_bins + last)
-            inside = running[high] - running[low]
-            expected = volume[entity] * market.high_share * (ahead[last] - ahead[first])
-            np.maximum.at(scores, entity, (inside - expected) / np.sqrt(expected + self.prior))
+            first = np.maximum(weeks.bins - back, 0)
+            keys = weeks.keys - weeks.bins + first
+            low, end = np.searchsorted(weeks.keys, keys), np.searchsorted(weeks.keys, keys + self.window)
+            expected = volume[weeks.entity] * high.share * high.calendar.share(first, first + self.window)
+            z = (running[end] - running[low] - expected) / np.sqrt(expected + self.prior)
+            np.maximum.at(scores, weeks.entity, z)
         return scores
 
-    def _time_scores(self, tensor: SparseTensor, market: Market, k: int) -> npt.NDArray[np.float64]:
-        counts = np.bincount(market.bins, weights=tensor.counts, minlength=market.n_bins)
-        high = np.bincount(market.bins, weights=tensor.counts * market.high, minlength=market.n_bins)
+    def _time_scores(self, tensor: SparseTensor, high: HighRatings, k: int) -> Floats:
+        """z of the window that ends with each bin; 0 for bins outside the market's time."""
+        n_bins = high.calendar.n_bins
+        volume = sum_by(high.bins, tensor.counts.astype(np.float64), n_bins)
+        seen = sum_by(high.bins[high.cells], tensor.counts[high.cells].astype(np.float64), n_bins)
         kernel = np.ones(self.window)
-        expected = np.convolve(counts, kernel)[: market.n_bins] * market.high_share
-        z = (np.convolve(high, kernel)[: market.n_bins] - expected) / np.sqrt(expected + self.prior)
-        return np.asarray(z[_positions(tensor.vocabularies[k])])
+        expected = np.convolve(volume, kernel)[:n_bins] * high.share
+        z = (np.convolve(seen, kernel)[:n_bins] - expected) / np.sqrt(expected + self.prior)
+        bin_of = np.full(tensor.shape[k], -1)
+        bin_of[tensor.coordinates[:, k]] = high.bins
+        return np.where(bin_of >= 0, z[bin_of], 0.0)
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         return self.z_[k]
 
 
@@ -153,18 +158,19 @@ def _rating(tensor: SparseTensor, named: str | None) -> int | None:
     return next((k for k in codes if names_a_rating(tensor.modes[k])), None)
 
 
-def _positions(vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
-    """Bin number of each code: from the times where they are known, else from numbers in the names, else the code."""
-    if vocabulary.kind == "time":
-        starts = np.asarray(vocabulary.values, dtype=np.int64)
-        return np.asarray((starts - starts.min()) // (vocabulary.bin_seconds or 1), dtype=np.int64)
-    values = _numbers(vocabulary)
-    if (values == np.floor(values)).all() and values.max() - values.min() < 100 * len(values) + 1000:
-        return np.asarray(values - values.min(), dtype=np.int64)
-    return np.arange(len(vocabulary), dtype=np.int64)
+def _calendar(tensor: SparseTensor, time: int) -> tuple[Numbers, Calendar]:
+    """The bin of each cell and the calendar: from the times where they are known, else from numbers in the names of the
+    bins, else from the order of the codes."""
+    vocabulary = tensor.vocabularies[time]
+    if vocabulary.kind != "time":
+        values = _numbers(vocabulary)
+        dense = (values == np.floor(values)).all() and np.ptp(values) < 100 * len(values) + 1000
+        numbers = values if dense else np.arange(len(vocabulary))
+        vocabulary = Vocabulary(vocabulary.mode, "time", pa.array(numbers.astype(np.int64)), bin_seconds=1)
+    return read_calendar(vocabulary, tensor.coordinates[:, time], tensor.counts.astype(np.float64))
 
 
-def _numbers(vocabulary: Vocabulary) -> npt.NDArray[np.float64]:
+def _numbers(vocabulary: Vocabulary) -> Floats:
     """Value of each code: the number it stands for, else its position."""
     if vocabulary.kind == "number":
         return np.asarray(vocabulary.values, dtype=np.float64)

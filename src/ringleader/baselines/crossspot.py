@@ -2,33 +2,25 @@
 
 From a seed block, each mode in turn is solved exactly with the others held: its entities are sorted by their mass in
 the block and the prefix of highest suspiciousness is taken. Suspiciousness never falls, so the search ends. The best
-of many seeds are kept. A block no denser than the tensor has suspiciousness 0.
+of many seeds are reported. A block no denser than the tensor has suspiciousness 0.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ringleader.arrays import Floats, Numbers
+from ringleader.baselines.blocks import Member, block_scores, most_suspicious, occurring_entities, searched_tensor
 from ringleader.baselines.crossspot_kernels import masses_within
-from ringleader.baselines.density import block_scores
-from ringleader.baselines.method import (
-    Baseline,
-    Callback,
-    Labels,
-    Progress,
-    check_choice,
-    check_whole,
-    random_generator,
-)
-from ringleader.baselines.mzoom import described, searched_tensor
-from ringleader.baselines.mzoom_kernels import Searched, cells_inside
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed, random_generator
+from ringleader.baselines.mzoom_kernels import Searched
+from ringleader.settings import Choice, Constraint, Whole
 from ringleader.tensor.sparse import SparseTensor
-
-Member = npt.NDArray[np.uint8]
 
 
 class CrossSpot(Baseline):
@@ -43,8 +35,17 @@ class CrossSpot(Baseline):
 
     Attributes
     ----------
-    blocks_ : list of Block, most suspicious first.
+    blocks_ : list of DenseBlock, most suspicious first.
+    histories_ : for each seed the suspiciousness after each change.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "n_blocks": Whole(1),
+        "n_seeds": Whole(1),
+        "seeding": Choice("entity", "random"),
+        "max_sweeps": Whole(1),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -61,26 +62,24 @@ class CrossSpot(Baseline):
         self.max_sweeps = max_sweeps
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        for name in ("n_blocks", "n_seeds", "max_sweeps"):
-            check_whole(name, getattr(self, name), 1)
-        check_choice("seeding", self.seeding, ("entity", "random"))
-        generator = random_generator(self.random_state)
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         searched, order = searched_tensor(tensor, None)
-        found: dict[bytes, tuple[float, Member]] = {}
         self.histories_: list[list[float]] = []
-        for seed in range(self.n_seeds):
+        self.blocks_ = most_suspicious(searched, order, self._searches(searched, callback), self.n_blocks)
+
+    def _searches(self, searched: Searched, callback: Callback) -> Iterator[tuple[float, Member]]:
+        """The suspiciousness and the members that each seed ends at."""
+        generator = random_generator(self.random_state)
+        best = 0.0
+        for seed in range(1, self.n_seeds + 1):
             member = (entity_seed if self.seeding == "entity" else random_seed)(searched, generator)
             history = alternate(searched, member, self.max_sweeps)
             self.histories_.append(history)
-            if history[-1] > 0.0:
-                found.setdefault(member.tobytes(), (history[-1], member))
-            callback(Progress(seed + 1, self.n_seeds, max((value for value, _ in found.values()), default=0.0)))
-        # Sorting is stable: equals stay in the order they were found.
-        best = sorted(found.values(), key=lambda pair: -pair[0])[: self.n_blocks]
-        self.blocks_ = [described(searched, order, m, cells_inside(searched, m), "susp", value) for value, m in best]
+            best = max(best, history[-1])
+            callback(Progress(seed, self.n_seeds, best))
+            yield history[-1], member
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         return block_scores(self.blocks_, k, self.shape_[k])
 
 
@@ -124,7 +123,7 @@ def alternate(searched: Searched, member: Member, max_sweeps: int) -> list[float
     return history
 
 
-def best_prefix(searched: Searched, member: Member, k: int) -> tuple[npt.NDArray[np.int64], float]:
+def best_prefix(searched: Searched, member: Member, k: int) -> tuple[Numbers, float]:
     """The entities of mode k that make the block most suspicious with its other modes held, and how suspicious."""
     starts = searched.starts
     degrees = np.diff(searched.bounds)
@@ -137,7 +136,7 @@ def best_prefix(searched: Searched, member: Member, k: int) -> tuple[npt.NDArray
         return entities, 0.0
     entities = entities[np.argsort(-mass[entities], kind="stable")]
     inside = np.cumsum(mass[entities]).astype(np.float64)
-    shape = [int(np.count_nonzero(degrees[a:b])) for a, b in itertools.pairwise(starts)]
+    shape = occurring_entities(searched)
     total = float(searched.counts.sum())
     rest = sum(math.log(sizes[m] / shape[m]) for m in range(len(sizes)) if m != k)
     spread = rest + np.log(np.arange(1, len(entities) + 1) / shape[k])

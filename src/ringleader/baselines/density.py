@@ -1,4 +1,4 @@
-"""Blocks of a tensor and how dense they are: the measures of M-Zoom and CrossSpot.
+"""How dense a block of a tensor is: the measures of M-Zoom and CrossSpot.
 
 With K modes, a block of mass M and sizes n_1..n_K, in a tensor of mass C and sizes N_1..N_K:
 
@@ -14,48 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-
-from ringleader.errors import SettingsError
 
 DENSITIES = {"ari": 0, "geo": 1, "susp": 2}
 """Names of the measures and the number that kernels know them by."""
 
 
-class Block(NamedTuple):
-    """A dense block: in each mode, the codes of its entities.
-
-    Attributes
-    ----------
-    members : per mode, ascending int64 codes.
-    density : of the block in the whole tensor.
-    mass : reviews of the whole tensor inside the block.
-    search_density : in the tensor that was searched, that is without the cells of earlier blocks.
-    """
-
-    members: tuple[npt.NDArray[np.int64], ...]
-    density: float
-    mass: int
-    search_density: float
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(len(m) for m in self.members)
-
-
-def density_kind(name: str) -> int:
-    """The number of a measure; an error that lists them for an unknown one."""
-    if name not in DENSITIES:
-        raise SettingsError(f"density is {name!r}; choose one of {', '.join(DENSITIES)}")
-    return DENSITIES[name]
-
-
 def density(name: str, mass: int, sizes: Sequence[int], total: int, shape: Sequence[int]) -> float:
     """Density of a block of ``mass`` and ``sizes`` in a tensor of mass ``total`` and sizes ``shape``."""
-    kind = density_kind(name)
+    kind = DENSITIES[name]
     if mass <= 0 or min(sizes) <= 0:
         return 0.0
     modes = len(sizes)
@@ -70,14 +36,3 @@ def suspiciousness(mass: int, sizes: Sequence[int], total: int, shape: Sequence[
     """The ``susp`` measure of a block that is not empty."""
     spread = sum(math.log(n) for n in sizes) - sum(math.log(n) for n in shape)
     return mass * (math.log(mass / total) - 1.0) + total * math.exp(spread) - mass * spread
-
-
-def block_scores(blocks: Sequence[Block], k: int, size: int) -> npt.NDArray[np.float64]:
-    """How every block finder scores the entities of mode k: the density of the densest block with the entity.
-
-    Entities in no block have 0. Shape (size,).
-    """
-    scores = np.zeros(size)
-    for block in blocks:
-        scores[block.members[k]] = np.maximum(scores[block.members[k]], block.density)
-    return scores

@@ -6,21 +6,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.baselines.method import check_choice
+from ringleader.arrays import Floats
+from ringleader.settings import Choice, check_setting
 
-SCORINGS = ("largest", "divergence")
+SCORING = Choice("largest", "divergence")
+"""The rules there are, see ``factor_scores``."""
 
 
 class NormalForm(NamedTuple):
     """Components with unit columns: ``weights`` (R,), per mode ``factors`` (n_k, R)."""
 
-    weights: npt.NDArray[np.float64]
-    factors: tuple[npt.NDArray[np.float64], ...]
+    weights: Floats
+    factors: tuple[Floats, ...]
 
 
-def normal_form(weights: npt.NDArray[np.float64], factors: Sequence[npt.NDArray[np.float64]]) -> NormalForm:
+def normal_form(weights: Floats, factors: Sequence[Floats]) -> NormalForm:
     """Columns divided by their Euclidean norm, the weights multiplied by it. An empty column stays zero."""
     scaled = np.array(weights, dtype=np.float64)
     columns = []
@@ -31,14 +32,14 @@ def normal_form(weights: npt.NDArray[np.float64], factors: Sequence[npt.NDArray[
     return NormalForm(scaled, tuple(columns))
 
 
-def factor_scores(form: NormalForm, k: int, scoring: str = "largest") -> npt.NDArray[np.float64]:
+def factor_scores(form: NormalForm, k: int, scoring: str = "largest") -> Floats:
     """Scores of the entities of mode k, (n_k,).
 
     - ``largest``: max_r lambda_r |u[n, r]| / ||u[:, r]||, the largest weighted, column-normalised factor value.
     - ``divergence``: how unlike the market's the entity's mix of components is, sum_r p_nr log(p_nr / p_r) with
       p_nr the share of component r in the entity and p_r in the whole mode. It does not grow with the entity's volume.
     """
-    check_choice("scoring", scoring, SCORINGS)
+    check_setting("scoring", scoring, SCORING)
     values = np.abs(form.factors[k]) * np.abs(form.weights)
     if scoring == "largest":
         return np.asarray(values.max(axis=1))

@@ -1,9 +1,9 @@
-"""Logistic CP, the paper's own model, behind the face of the baselines.
+"""Logistic CP, the paper's own model, with the interface of a baseline.
 
 - ``LogisticCP``: without labels. Scored like every factorisation here: the largest weighted, column-normalised value.
 - ``SemiSupervised``: with labels, by one of the three learners; a labelled mode is scored by its head. Modes
   without labels are scored as above.
-- ``DefaultDetector``: what ``ringleader fit`` does by default, with labels or without.
+- ``Detector``: the detector's own scores, with labels or without.
 
 All three are ``RingDetector``; presets are its own (``paper``, ``corrected``, ``default``).
 """
@@ -11,56 +11,67 @@ All three are ``RingDetector``; presets are its own (``paper``, ``corrected``, `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ringleader.arrays import Floats
-from ringleader.baselines.factor_scores import SCORINGS, NormalForm, factor_scores, normal_form
-from ringleader.baselines.method import Baseline, Callback, Progress, check_choice, check_whole
-from ringleader.baselines.method import Labels as LabelArrays
+from ringleader.baselines.factor_scores import SCORING, NormalForm, factor_scores, normal_form
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.known.labels import DEFAULT_TARGET, Label, Labels
 from ringleader.learners import SweepInfo
+from ringleader.settings import Choice, Constraint, Whole
 from ringleader.tensor.sparse import SparseTensor
-
-PRESETS = ("paper", "corrected", "default")
-LEARNERS = ("natural-gradient", "sgd", "online-em")
 
 
 class Logistic(Baseline):
     """What the three share: settings, fitting a RingDetector, reading it.
+
+    Parameters
+    ----------
+    preset : "corrected", "paper" or "default". learner : "natural-gradient", "sgd" or "online-em".
+    rank, epochs : None for the preset's. settings : further ones of ``ModelConfig``, by name.
+    threads : the answer does not depend on them. random_state : seed.
 
     Attributes
     ----------
     detector_ : the fitted RingDetector.
     """
 
-    preset: str
-    learner: str
-    rank: int | None
-    epochs: int | None
-    settings: Mapping[str, Any] | None
-    threads: int | None
-    random_state: int | None
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "preset": Choice("paper", "corrected", "default"),
+        "learner": Choice("natural-gradient", "sgd", "online-em"),
+        "rank": Whole(1, optional=True),
+        "epochs": Whole(1, optional=True),
+        "threads": Whole(1, optional=True),
+        "random_state": Whole(0, optional=True),
+    }
 
-    def _fit_detector(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
-        check_choice("preset", self.preset, PRESETS)
-        check_choice("learner", self.learner, LEARNERS)
-        if self.threads is not None:
-            check_whole("threads", self.threads, 1)
+    def __init__(
+        self,
+        *,
+        preset: str = "corrected",
+        learner: str = "natural-gradient",
+        rank: int | None = None,
+        epochs: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.preset = preset
+        self.learner = learner
+        self.rank = rank
+        self.epochs = epochs
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+
+    def _fit_detector(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         if self.settings is not None and not isinstance(self.settings, Mapping):
-            raise SettingsError(f"settings is {self.settings!r}; give a mapping of names of ModelConfig to values")
-        detector = RingDetector(
-            preset=self.preset,
-            learner=self.learner,
-            rank=self.rank,
-            epochs=self.epochs,
-            settings=self.settings,
-            threads=self.threads,
-            random_state=self.random_state,
-        )
+            raise SettingsError(f"settings is {self.settings!r}; choose a mapping of names of ModelConfig to values")
+        detector = RingDetector(**{name: getattr(self, name) for name in Logistic().get_params()})
 
         def after_sweep(info: SweepInfo) -> None:
             total = max(detector.config_.sweeps, info.sweep)
@@ -83,11 +94,10 @@ class LogisticCP(Logistic):
 
     Parameters
     ----------
-    preset : "corrected", "paper" or "default". learner : "natural-gradient", "sgd" or "online-em".
-    rank, epochs : None for the preset's. settings : further ones of ``ModelConfig``, by name.
-    scoring : "largest" or "divergence", see ``factor_scores``.
-    threads : the answer does not depend on them. random_state : seed.
+    scoring : "largest" or "divergence", see ``factor_scores``. The others : see ``Logistic``.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = Logistic.constraints | {"scoring": SCORING}
 
     def __init__(
         self,
@@ -101,17 +111,18 @@ class LogisticCP(Logistic):
         threads: int | None = None,
         random_state: int | None = 0,
     ) -> None:
-        self.preset = preset
-        self.learner = learner
-        self.rank = rank
-        self.epochs = epochs
-        self.settings = settings
+        super().__init__(
+            preset=preset,
+            learner=learner,
+            rank=rank,
+            epochs=epochs,
+            settings=settings,
+            threads=threads,
+            random_state=random_state,
+        )
         self.scoring = scoring
-        self.threads = threads
-        self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
-        check_choice("scoring", self.scoring, SCORINGS)
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         self._fit_detector(tensor, {}, callback)
 
     def _scores(self, k: int) -> Floats:
@@ -119,33 +130,9 @@ class LogisticCP(Logistic):
 
 
 class SemiSupervised(Logistic):
-    """Logistic CP that also explains the labels it is given, of one mode or several.
+    """Logistic CP that also explains the labels, of one mode or several. Parameters : see ``Logistic``."""
 
-    Parameters
-    ----------
-    preset, learner, rank, epochs, settings, threads, random_state : as for LogisticCP.
-    """
-
-    def __init__(
-        self,
-        *,
-        preset: str = "corrected",
-        learner: str = "natural-gradient",
-        rank: int | None = None,
-        epochs: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        threads: int | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.preset = preset
-        self.learner = learner
-        self.rank = rank
-        self.epochs = epochs
-        self.settings = settings
-        self.threads = threads
-        self.random_state = random_state
-
-    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         if not labels:
             raise LabelError("a semi-supervised fit needs labels and has none; without any use logistic-cp")
         self._labelled = frozenset(labels)
@@ -157,41 +144,17 @@ class SemiSupervised(Logistic):
         return factor_scores(self._form(), k)
 
 
-class DefaultDetector(Logistic):
-    """What ``ringleader fit`` does by default.
+class Detector(Logistic):
+    """The detector, with the preset ``default`` as ``ringleader fit`` runs it. Parameters : see ``Logistic``."""
 
-    Parameters
-    ----------
-    preset : "default". learner, rank, epochs, settings, threads, random_state : as for LogisticCP.
-    """
-
-    def __init__(
-        self,
-        *,
-        preset: str = "default",
-        learner: str = "natural-gradient",
-        rank: int | None = None,
-        epochs: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        threads: int | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.preset = preset
-        self.learner = learner
-        self.rank = rank
-        self.epochs = epochs
-        self.settings = settings
-        self.threads = threads
-        self.random_state = random_state
-
-    def _fit(self, tensor: SparseTensor, labels: LabelArrays, callback: Callback) -> None:
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         self._fit_detector(tensor, labels, callback)
 
     def _scores(self, k: int) -> Floats:
         return self._detector_scores(k)
 
 
-def detector_labels(tensor: SparseTensor, labels: LabelArrays) -> Labels | None:
+def detector_labels(tensor: SparseTensor, labels: KnownEntities) -> Labels | None:
     """Label arrays as the detector takes them; None where there are none."""
     entries: list[Label] = []
     for mode, known in labels.items():

@@ -1,25 +1,28 @@
-"""The one face of all baselines: keyword-only settings, ``fit(tensor, labels)``, ``scores(mode)``, higher is worse.
+"""The interface of a baseline: keyword-only settings, ``fit(tensor, labels)``, ``scores(mode)``, higher is worse.
 
-A baseline implements ``_fit`` (settings are checked there) and ``_scores`` and leaves the rest to this class.
+A baseline declares what its settings may be in ``constraints`` and implements ``_fit`` and ``_scores``; the class
+``Baseline`` does the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ringleader.arrays import Floats
 from ringleader.errors import LabelError, SettingsError
+from ringleader.settings import Constraint, Whole, check_setting
 from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Labels = Mapping[str, npt.NDArray[np.float64]]
+KnownEntities = Mapping[str, Floats]
 """Mode -> (n_k,) float64: 1 abusive, 0 not, NaN unknown."""
 
 
@@ -35,15 +38,40 @@ Callback = Callable[[Progress], object]
 """Called once per iteration, block or seed, whichever the method counts in. What it returns is ignored."""
 
 
+class Seed:
+    """A whole number from 0, a numpy Generator (used as it is) or None (a fresh seed)."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, np.random.Generator) or Whole(0, optional=True).allows(value)
+
+    def describe(self) -> str:
+        return "a whole number of at least 0, a numpy Generator, or None"
+
+
+class AnyOf:
+    """What at least one of several constraints allows."""
+
+    def __init__(self, *constraints: Constraint) -> None:
+        self.constraints = constraints
+
+    def allows(self, value: Any) -> bool:
+        return any(constraint.allows(value) for constraint in self.constraints)
+
+    def describe(self) -> str:
+        return ", or ".join(constraint.describe() for constraint in self.constraints)
+
+
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of every baseline.
 
     Attributes
     ----------
+    constraints : setting -> what it may be, checked by ``fit``; what depends on the tensor is left to ``_fit``.
     modes_ : names of the modes of the tensor that was fitted.
     shape_ : entities per mode.
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {}
     modes_: tuple[str, ...]
     shape_: tuple[int, ...]
 
@@ -54,7 +82,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         *,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn from a tensor. Methods that use no labels take them and leave them alone.
+        """Learn from a tensor. Methods that use no labels accept them and ignore them.
 
         Parameters
         ----------
@@ -66,12 +94,14 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             raise SettingsError("the tensor has no cells; there is nothing to fit")
         if int(tensor.counts.min()) < 1:
             raise SettingsError(f"every cell needs a count of at least 1, the smallest is {int(tensor.counts.min())}")
+        for name, constraint in self.constraints.items():
+            check_setting(name, getattr(self, name), constraint)
         self._fit(tensor, label_arrays(tensor, labels), callback or _silent)
         self.modes_ = tensor.modes
         self.shape_ = tensor.shape
         return self
 
-    def scores(self, mode: str) -> npt.NDArray[np.float64]:
+    def scores(self, mode: str) -> Floats:
         """Suspicion of each entity of a mode, in the order of the codes, (n_k,). Higher is worse."""
         if not hasattr(self, "modes_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
@@ -79,10 +109,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             raise SettingsError(f"there is no mode {mode!r}; the modes are {', '.join(self.modes_)}")
         return np.ascontiguousarray(self._scores(self.modes_.index(mode)), dtype=np.float64)
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         raise NotImplementedError
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         raise NotImplementedError
 
 
@@ -90,16 +120,16 @@ def _silent(progress: Progress) -> None:
     """The callback of a caller who wants none."""
 
 
-def label_arrays(tensor: SparseTensor, labels: Mapping[str, npt.ArrayLike] | pd.DataFrame | None) -> Labels:
+def label_arrays(tensor: SparseTensor, labels: Mapping[str, npt.ArrayLike] | pd.DataFrame | None) -> KnownEntities:
     """Labels as one (n_k,) array per labelled mode: 1, 0, NaN. Modes without any label are left out."""
     if labels is None:
         return {}
     if not isinstance(labels, Mapping):
         labels = _labels_of_frame(tensor, labels)
     arrays = {}
-    for mode, given in labels.items():
+    for mode, of_mode in labels.items():
         k = tensor.mode_index(mode)
-        values = np.array(given, dtype=np.float64)
+        values = np.array(of_mode, dtype=np.float64)
         if values.shape != (tensor.shape[k],):
             raise LabelError(f"labels of {mode} have shape {values.shape}, the mode has {tensor.shape[k]:,} entities")
         values[values == -1.0] = 0.0
@@ -111,19 +141,20 @@ def label_arrays(tensor: SparseTensor, labels: Mapping[str, npt.ArrayLike] | pd.
     return arrays
 
 
-def _labels_of_frame(tensor: SparseTensor, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.float64]]:
+def _labels_of_frame(tensor: SparseTensor, frame: pd.DataFrame) -> dict[str, Floats]:
     """Arrays from a frame with columns mode, entity, label. Entities the tensor does not know are left out."""
     missing = {"mode", "entity", "label"} - set(frame.columns)
     if missing:
         raise LabelError(f"the labels have no column {', '.join(sorted(missing))}; they need mode, entity, label")
-    arrays: dict[str, npt.NDArray[np.float64]] = {}
+    arrays: dict[str, Floats] = {}
     for mode, rows in frame.groupby("mode", sort=True):
         k = tensor.mode_index(str(mode))
         codes = tensor.vocabularies[k].lookup(list(rows["entity"]))
+        labels = rows["label"].to_numpy(np.float64)[codes >= 0]
+        codes = codes[codes >= 0]
         values = np.full(tensor.shape[k], np.nan)
-        given = rows["label"].to_numpy(np.float64)
-        values[codes[codes >= 0]] = given[codes >= 0]
-        if not np.array_equal(values[codes[codes >= 0]], given[codes >= 0], equal_nan=True):
+        values[codes] = labels
+        if not np.array_equal(values[codes], labels, equal_nan=True):
             raise LabelError(f"an entity of mode {mode} has two different labels; keep one")
         arrays[str(mode)] = values
     return arrays
@@ -131,32 +162,4 @@ def _labels_of_frame(tensor: SparseTensor, frame: pd.DataFrame) -> dict[str, npt
 
 def random_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
     """A generator from a seed, a generator (used as it is) or None (a fresh seed)."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if random_state is not None and (not _is_whole(random_state) or random_state < 0):
-        raise SettingsError(f"random_state is {random_state!r}; give a whole number from 0, a numpy Generator or None")
-    return np.random.default_rng(random_state)
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse a setting that is no whole number from ``least``."""
-    if not _is_whole(value) or value < least:
-        raise SettingsError(f"{name} is {value!r}; give a whole number of at least {least}")
-
-
-def check_positive(name: str, value: Any, most: float = np.inf) -> None:
-    """Refuse a setting that is no finite number above 0 and at most ``most``."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not 0 < value <= most:
-        limit = "" if most == np.inf else f" and at most {most:g}"
-        raise SettingsError(f"{name} is {value!r}; give a number above 0{limit}")
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse a setting that is none of ``choices``."""
-    if value not in choices:
-        raise SettingsError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)

@@ -7,23 +7,17 @@ group in its own mode, and in every other mode the entities it meets most, as ma
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterator
+from typing import ClassVar
 
-from ringleader.arrays import Floats
+import numpy as np
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.baselines.blocks import Member, block_scores, most_suspicious, searched_tensor
 from ringleader.baselines.crossspot import best_prefix
-from ringleader.baselines.density import Block, block_scores
-from ringleader.baselines.method import (
-    Baseline,
-    Callback,
-    Labels,
-    Progress,
-    check_positive,
-    check_whole,
-    random_generator,
-)
-from ringleader.baselines.mzoom import described, searched_tensor
-from ringleader.baselines.mzoom_kernels import Searched, cells_inside
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed, random_generator
+from ringleader.baselines.mzoom_kernels import Searched
+from ringleader.settings import Constraint, Number, Whole
 from ringleader.tensor.sparse import SparseTensor
 
 NEIGHBOURS = 5
@@ -39,13 +33,25 @@ class MultiAspectForensics(Baseline):
     bins_per_decade : of the histograms of log10 factor values.
     least_value : values below this part of a component's largest are left out.
     min_size : fewest entities in a spike. spike : how many times the neighbouring bins' median a spike must reach.
-    max_blocks : the most suspicious blocks are kept.
+    max_blocks : as many of the most suspicious blocks are reported.
 
     Attributes
     ----------
     weights_, factors_ : the CP decomposition with unit columns. fits_ : share of the squared norm explained.
-    blocks_ : list of Block, most suspicious first.
+    blocks_ : list of DenseBlock, most suspicious first.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "rank": Whole(1),
+        "max_iter": Whole(1),
+        "tol": Number(above=0),
+        "bins_per_decade": Whole(1),
+        "least_value": Number(above=0, most=1),
+        "min_size": Whole(1),
+        "spike": Number(above=0),
+        "max_blocks": Whole(1),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -70,24 +76,17 @@ class MultiAspectForensics(Baseline):
         self.max_blocks = max_blocks
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        for name in ("rank", "max_iter", "bins_per_decade", "min_size", "max_blocks"):
-            check_whole(name, getattr(self, name), 1)
-        for name, most in (("tol", np.inf), ("least_value", 1.0), ("spike", np.inf)):
-            check_positive(name, getattr(self, name), most)
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         self._decompose(tensor, random_generator(self.random_state), callback)
         searched, order = searched_tensor(tensor, None)
-        found: dict[bytes, tuple[float, npt.NDArray[np.uint8]]] = {}
+        self.blocks_ = most_suspicious(searched, order, self._spikes(searched), self.max_blocks)
+
+    def _spikes(self, searched: Searched) -> Iterator[tuple[float, Member]]:
+        """The suspiciousness and the members of the block around each spike."""
         for r in range(self.rank):
             for k, factor in enumerate(self.factors_):
                 for group in spikes(factor[:, r], self.bins_per_decade, self.least_value, self.min_size, self.spike):
-                    member, value = block_of_group(searched, k, group)
-                    if value > 0.0:
-                        found.setdefault(member.tobytes(), (value, member))
-        best = sorted(found.values(), key=lambda pair: -pair[0])[: self.max_blocks]
-        self.blocks_: list[Block] = [
-            described(searched, order, m, cells_inside(searched, m), "susp", value) for value, m in best
-        ]
+                    yield block_of_group(searched, k, group)
 
     def _decompose(self, tensor: SparseTensor, generator: np.random.Generator, callback: Callback) -> None:
         """CP by alternating least squares on the counts."""
@@ -115,7 +114,7 @@ class MultiAspectForensics(Baseline):
         self.weights_: Floats = weights
         self.factors_ = tuple(factors)
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         return block_scores(self.blocks_, k, self.shape_[k])
 
 
@@ -131,16 +130,14 @@ def projections(tensor: SparseTensor, factors: list[Floats], k: int) -> Floats:
     return result
 
 
-def spikes(
-    values: Floats, bins_per_decade: int, least_value: float, min_size: int, factor: float
-) -> list[npt.NDArray[np.int64]]:
+def spikes(values: Floats, bins_per_decade: int, least_value: float, min_size: int, factor: float) -> list[Numbers]:
     """Groups of entities whose factor values pile up: runs of bins far above the bins around them."""
     sizes = np.abs(values)
     if sizes.max() <= 0.0:
         return []
-    kept = np.flatnonzero(sizes >= least_value * sizes.max())
+    large = np.flatnonzero(sizes >= least_value * sizes.max())
     # Rounding keeps values that differ by noise only in one bin at the edges.
-    bins = np.floor(np.round(np.log10(sizes[kept] / sizes.max()) * bins_per_decade, 9)).astype(np.int64)
+    bins = np.floor(np.round(np.log10(sizes[large] / sizes.max()) * bins_per_decade, 9)).astype(np.int64)
     bins -= bins.min()
     histogram = np.bincount(bins)
     padded = np.pad(histogram, NEIGHBOURS)
@@ -149,10 +146,10 @@ def spikes(
         around = np.delete(padded[b : b + 2 * NEIGHBOURS + 1], NEIGHBOURS)
         high[b] = count >= min_size and count >= factor * (np.median(around) + 1.0)
     runs = np.cumsum(np.diff(high, prepend=False) & high)  # the number of the run a high bin belongs to
-    return [kept[high[bins] & (runs[bins] == run)] for run in range(1, int(runs.max(initial=0)) + 1)]
+    return [large[high[bins] & (runs[bins] == run)] for run in range(1, int(runs.max(initial=0)) + 1)]
 
 
-def block_of_group(searched: Searched, k: int, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], float]:
+def block_of_group(searched: Searched, k: int, group: Numbers) -> tuple[float, Member]:
     """The block around a group of mode k: in each other mode, in turn, the prefix that is most suspicious."""
     modes = searched.coordinates.shape[1]
     member = np.ones(searched.starts[-1], np.uint8)
@@ -164,4 +161,4 @@ def block_of_group(searched: Searched, k: int, group: npt.NDArray[np.int64]) -> 
             chosen, value = best_prefix(searched, member, m)
             member[searched.starts[m] : searched.starts[m + 1]] = 0
             member[searched.starts[m] + chosen] = 1
-    return member, value
+    return value, member

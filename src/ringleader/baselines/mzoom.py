@@ -9,29 +9,33 @@ M-Biz (``local_search=True``) goes on from each block by single removals and ins
 
 from __future__ import annotations
 
-import itertools
 import math
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.baselines.density import Block, block_scores, density, density_kind
-from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_choice, check_whole
+from ringleader.arrays import Floats, Numbers
+from ringleader.baselines.blocks import (
+    DenseBlock,
+    block_scores,
+    dense_block,
+    occurring_entities,
+    searched_tensor,
+)
+from ringleader.baselines.density import DENSITIES
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress
 from ringleader.baselines.mzoom_kernels import (
     Measure,
     Searched,
     cells_inside,
-    fingerprints,
     greedy_removal,
-    grouped_cells,
     local_search,
     masses_of,
 )
 from ringleader.errors import SettingsError
+from ringleader.settings import Choice, Constraint, Flag, Whole, check_setting
 from ringleader.tensor.sparse import SparseTensor
-
-FINGERPRINT_ROUNDS = 3
-"""Rounds of colour refinement: after three, an entity's fingerprint knows what lies within three reviews of it."""
 
 
 class MZoom(Baseline):
@@ -51,8 +55,19 @@ class MZoom(Baseline):
 
     Attributes
     ----------
-    blocks_ : list of Block, in the order they were found.
+    blocks_ : list of DenseBlock, in the order of the search.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "density": Choice(*DENSITIES),
+        "n_blocks": Whole(1),
+        "min_size": Whole(1),
+        "max_size": Whole(1, optional=True),
+        "local_search": Flag(),
+        "max_moves": Whole(0),
+        "ties": Choice("fingerprint", "heap"),
+        "random_state": Whole(0),
+    }
 
     def __init__(
         self,
@@ -75,38 +90,30 @@ class MZoom(Baseline):
         self.ties = ties
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        density_kind(self.density)
-        check_whole("n_blocks", self.n_blocks, 1)
-        check_whole("min_size", self.min_size, 1)
-        check_whole("max_moves", self.max_moves, 0)
-        check_choice("ties", self.ties, ("fingerprint", "heap"))
-        check_whole("random_state", self.random_state, 0)
-        if self.max_size is not None:
-            check_whole("max_size", self.max_size, max(self.min_size, len(tensor.modes)))
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
+        # A block has at least one member of each mode.
+        check_setting("max_size", self.max_size, Whole(max(self.min_size, len(tensor.modes)), optional=True))
         total = float(tensor.counts.sum(dtype=np.float64))
         if total >= 2.0**62:
             raise SettingsError(f"the counts add up to {total:.3g}; masses must stay below 2^62")
-        self.blocks_: list[Block] = []
+        self.blocks_: list[DenseBlock] = []
         searched, order = searched_tensor(tensor, self.random_state if self.ties == "fingerprint" else None)
         alive = np.ones(tensor.n_cells, np.uint8)
-        for found in range(self.n_blocks):
+        for number in range(1, self.n_blocks + 1):
             block = self._next_block(searched, order, alive)
             if block is None:
                 break
             self.blocks_.append(block)
-            callback(Progress(found + 1, self.n_blocks, block.density))
+            callback(Progress(number, self.n_blocks, block.density))
             if not alive.any():
                 break
 
-    def _next_block(
-        self, searched: Searched, order: list[npt.NDArray[np.int64]], alive: npt.NDArray[np.uint8]
-    ) -> Block | None:
+    def _next_block(self, searched: Searched, order: list[Numbers], alive: npt.NDArray[np.uint8]) -> DenseBlock | None:
         """The densest block of the living cells, which then die. None when none fits the size bounds."""
         mass = masses_of(searched, alive)
-        shape = _shape_of(searched)
+        shape = occurring_entities(searched)
         measure = Measure(
-            kind=density_kind(self.density),
+            kind=DENSITIES[self.density],
             total=int(mass[: searched.starts[1]].sum()),
             log_shape=sum(math.log(n) for n in shape),
             least=self.min_size,
@@ -119,61 +126,9 @@ class MZoom(Baseline):
         if self.local_search:
             reached, _ = local_search(searched, alive, member, measure, self.max_moves)
         inside = cells_inside(searched, member)
-        block = described(searched, order, member, inside, self.density, float(reached))
+        block = dense_block(searched, order, member, inside, self.density, float(reached))
         alive[inside.view(np.bool_)] = 0
         return block
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         return block_scores(self.blocks_, k, self.shape_[k])
-
-
-def searched_tensor(tensor: SparseTensor, seed: int | None) -> tuple[Searched, list[npt.NDArray[np.int64]]]:
-    """The tensor with its entities numbered by fingerprint, and per mode the codes in that order.
-
-    The kernels break ties by number. With these numbers neither the order of rows nor the names of entities matter.
-    Without a seed entities are numbered by their codes.
-    """
-    starts = np.concatenate([[0], np.cumsum(tensor.shape)]).astype(np.int64)
-    if seed is None:
-        bounds, grouped = grouped_cells(tensor.coordinates, starts)
-        order = [np.arange(n, dtype=np.int64) for n in tensor.shape]
-        return Searched(tensor.coordinates, tensor.counts, starts, bounds, grouped), order
-    prints = fingerprints(tensor.coordinates, tensor.counts, starts, seed, FINGERPRINT_ROUNDS)
-    order = []
-    coordinates = np.empty_like(tensor.coordinates)
-    for k, size in enumerate(tensor.shape):
-        codes: npt.NDArray[np.int64] = np.argsort(prints[starts[k] : starts[k + 1]], kind="stable")
-        number = np.empty(size, np.int32)
-        number[codes] = np.arange(size, dtype=np.int32)
-        coordinates[:, k] = number[tensor.coordinates[:, k]]
-        order.append(codes)
-    # Ties go by number, so with the cells in the order of the first mode most removals read memory in sequence.
-    by_first = np.argsort(coordinates[:, 0], kind="stable")
-    coordinates = coordinates[by_first]
-    bounds, grouped = grouped_cells(coordinates, starts)
-    counts = tensor.counts[by_first]
-    coordinates.flags.writeable = counts.flags.writeable = False  # as those of the tensor: one compilation for both
-    return Searched(coordinates, counts, starts, bounds, grouped), order
-
-
-def described(
-    searched: Searched,
-    order: list[npt.NDArray[np.int64]],
-    member: npt.NDArray[np.uint8],
-    inside: npt.NDArray[np.uint8],
-    measure: str,
-    search_density: float,
-) -> Block:
-    """A Block with its mass and density in the whole tensor."""
-    starts = searched.starts
-    mass = int(searched.counts[inside.view(np.bool_)].sum())
-    members = tuple(np.sort(codes[member[starts[k] : starts[k + 1]] == 1]) for k, codes in enumerate(order))
-    sizes = [len(m) for m in members]
-    value = density(measure, mass, sizes, int(searched.counts.sum()), _shape_of(searched))
-    return Block(members, value, mass, search_density)
-
-
-def _shape_of(searched: Searched) -> list[int]:
-    """How many entities of each mode occur."""
-    occurs = np.diff(searched.bounds) > 0
-    return [int(np.count_nonzero(occurs[a:b])) for a, b in itertools.pairwise(searched.starts)]

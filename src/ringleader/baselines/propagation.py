@@ -9,24 +9,23 @@ S is D_a^-1 W, an account believes the mean of its neighbours (``mean``), with `
 added to each degree; or D_a^-1/2 W D_b^-1/2, the label spreading of Zhou et al. 2004 (``symmetric``). The spectral
 radius of both is at most 1, so for alpha < 1 there is one fixed point, and every round takes the distance to it down
 by the factor alpha at least. This is belief propagation made linear (Gatterbauer et al. 2015), with a coupling scaled
-by degree so that it always converges. All is linear, so beliefs from the labels of each mode are kept apart and add up.
+by degree so that it always converges. All is linear, so beliefs from the labels of each mode are computed apart and
+add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ringleader.arrays import Floats
-from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_choice, check_positive, check_whole
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed
 from ringleader.errors import LabelError, SettingsError
+from ringleader.settings import Choice, Constraint, Number, Whole
 from ringleader.tensor.sparse import SparseTensor
-
-NORMALISATIONS = ("mean", "symmetric")
-WEIGHTS = ("reviews", "pairs")
-SOURCES = ("own", "both")
 
 
 class Propagation(Baseline):
@@ -35,13 +34,13 @@ class Propagation(Baseline):
     Parameters
     ----------
     modes : the two modes; None takes reviewer and seller where there are such, else the first two modes of ids.
-    alpha : share of an account's belief that comes from its neighbours.
+    alpha : share of an account's belief that comes from its neighbours; at 1 nothing converges.
     normalisation : "mean" or "symmetric", see the module.
     prior : reviews of a neutral neighbour added to each degree.
     weight : "reviews" counts repeated reviews of a pair each time, "pairs" once.
     sources : "own" scores a mode from its own labels, where it has any; "both" from the labels of both modes.
     tol : stop when no belief moved by more than this (a label is 1). max_iter : stop then anyway.
-    random_state : for the common face; the method uses no chance.
+    random_state : ignored, as the method draws nothing; every baseline has one.
 
     Other modes are scored by the mean belief of those of the first of the two modes who reviewed there.
 
@@ -51,6 +50,17 @@ class Propagation(Baseline):
     n_iter_ : rounds.
     converged_ : whether ``tol`` was met.
     """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "alpha": Number(above=0, below=1),
+        "normalisation": Choice("mean", "symmetric"),
+        "prior": Number(least=0),
+        "weight": Choice("reviews", "pairs"),
+        "sources": Choice("own", "both"),
+        "tol": Number(above=0),
+        "max_iter": Whole(1),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -75,16 +85,15 @@ class Propagation(Baseline):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
-        self._check()
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         a, b = pair_of_modes(tensor, self.modes)
         names = tensor.modes[a], tensor.modes[b]
-        given = [_prior_beliefs(labels.get(name), tensor.shape[k]) for name, k in zip(names, (a, b), strict=True)]
-        self._labelled = [bool(y.any()) for y in given]
+        y_a, y_b = (_prior_beliefs(labels.get(name), tensor.shape[k]) for name, k in zip(names, (a, b), strict=True))
+        self._labelled = [bool(y_a.any()), bool(y_b.any())]
         if not any(self._labelled):
             raise LabelError(f"propagation needs a label of a {names[0]} or {names[1]} to start from, and has none")
-        known_a = np.stack([given[0], np.zeros_like(given[0])], axis=1)
-        known_b = np.stack([np.zeros_like(given[1]), given[1]], axis=1)
+        known_a = np.stack([y_a, np.zeros_like(y_a)], axis=1)
+        known_b = np.stack([np.zeros_like(y_b), y_b], axis=1)
         forth, back = self._couplings(tensor, a, b)
         f_a, f_b = known_a, known_b
         self.converged_ = False
@@ -101,18 +110,6 @@ class Propagation(Baseline):
         self.beliefs_: tuple[Floats, Floats] = (f_a, f_b)
         self.pair_ = (a, b)
         self._all = [self._of_mode(tensor, k) for k in range(len(tensor.modes))]
-
-    def _check(self) -> None:
-        check_positive("alpha", self.alpha)
-        if self.alpha >= 1:
-            raise SettingsError(f"alpha is {self.alpha!r}; give a number above 0 and below 1, or nothing converges")
-        check_choice("normalisation", self.normalisation, NORMALISATIONS)
-        check_choice("weight", self.weight, WEIGHTS)
-        check_choice("sources", self.sources, SOURCES)
-        check_positive("tol", self.tol)
-        check_whole("max_iter", self.max_iter, 1)
-        if self.prior != 0:
-            check_positive("prior", self.prior)
 
     def _couplings(self, tensor: SparseTensor, a: int, b: int) -> tuple[sparse.csr_array, sparse.csr_array]:
         """S of each side: (n_a, n_b) and (n_b, n_a)."""

@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringleader.errors import SettingsError
+from ringleader.settings import check_names
 
 if TYPE_CHECKING:
     from ringleader.baselines.method import Baseline
 
 
 class Entry(NamedTuple):
-    """Where a baseline lives, the settings its name stands for, what it is in one line, and whether it needs labels."""
+    """Module and class of a baseline, the settings its name stands for, one line on it, and whether it needs labels."""
 
     module: str
     estimator: str
@@ -21,8 +22,8 @@ class Entry(NamedTuple):
     needs_labels: bool = False
 
 
-def _semi_supervised(learner: str, said: str) -> Entry:
-    summary = f"logistic CP with labels, {said} (Yelundur et al.)"
+def _semi_supervised(learner: str, words: str) -> Entry:
+    summary = f"logistic CP with labels, {words} (Yelundur et al.)"
     return Entry("logistic", "SemiSupervised", {"learner": learner}, summary, needs_labels=True)
 
 
@@ -34,7 +35,7 @@ _ENTRIES = {
     "bnbcp-svi": Entry("bnbcp", "BNBCP", {"inference": "svi"}, "beta negative-binomial CP, stochastic"),
     "crossspot": Entry("crossspot", "CrossSpot", {}, "most suspicious blocks by local search (Jiang et al. 2015)"),
     "multiaspect": Entry("multiaspect", "MultiAspectForensics", {}, "spikes of CP factors (Maruhashi et al. 2011)"),
-    "burst": Entry("burst", "Burst", {}, "most high-rated reviews in any three weeks against expectation"),
+    "burst": Entry("bursts", "LargestBurst", {}, "most high-rated reviews in any three weeks against expectation"),
     "degree": Entry("degree", "Degree", {}, "number of reviews"),
     "boosting": Entry("behaviour", "Boosting", {}, "gradient boosting on behaviour", needs_labels=True),
     "forest": Entry("behaviour", "Forest", {}, "random forest on behaviour", needs_labels=True),
@@ -45,7 +46,7 @@ _ENTRIES = {
     "ss-natural-gradient": _semi_supervised("natural-gradient", "natural gradient"),
     "ss-sgd": _semi_supervised("sgd", "stochastic gradient"),
     "ss-online-em": _semi_supervised("online-em", "online EM"),
-    "ringleader": Entry("logistic", "DefaultDetector", {}, "the default detector, with labels or without"),
+    "ringleader": Entry("logistic", "Detector", {"preset": "default"}, "the default detector, with labels or without"),
 }
 
 
@@ -66,23 +67,15 @@ def baseline_needs_labels(name: str) -> bool:
 
 def baseline(name: str, *, starts: int = 1, **settings: Any) -> Baseline:
     """An unfitted baseline by name; ``settings`` go to its constructor. ``starts`` above 1: see ``AverageOfStarts``."""
-    made = _one(name, settings)
-    if starts == 1:
-        return made
-    from ringleader.baselines.starts import AverageOfStarts
-
-    return AverageOfStarts(made, starts=starts, random_state=made.get_params()["random_state"])
-
-
-def _one(name: str, settings: dict[str, Any]) -> Baseline:
     entry = _entry(name)
     estimator = getattr(import_module(f"ringleader.baselines.{entry.module}"), entry.estimator)
-    try:
-        made: Baseline = estimator(**{**entry.settings, **settings})
-    except TypeError as error:
-        known = ", ".join(sorted(estimator().get_params()))
-        raise SettingsError(f"baseline {name}: {error}; its settings are {known}") from error
-    return made
+    check_names(settings, estimator().get_params(), f"baseline {name}")
+    method: Baseline = estimator(**{**entry.settings, **settings})
+    if starts == 1:
+        return method
+    from ringleader.baselines.starts import AverageOfStarts
+
+    return AverageOfStarts(method, starts=starts, random_state=method.get_params()["random_state"])
 
 
 def _entry(name: str) -> Entry:

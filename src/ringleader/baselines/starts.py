@@ -6,13 +6,14 @@ starts is steadier than any of them, and for heads that give probabilities it is
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
-from ringleader.baselines.method import Baseline, Callback, Labels, Progress, check_whole
+from ringleader.arrays import Floats
+from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed
+from ringleader.settings import Constraint, Whole, check_setting
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -21,10 +22,10 @@ def start_seeds(seed: Any, starts: int) -> list[Any]:
 
     None (a fresh seed) and a generator (drawn from on and on) serve every start.
     """
-    check_whole("starts", starts, 1)
+    check_setting("starts", starts, Whole(1))
+    check_setting("random_state", seed, Seed())
     if not isinstance(seed, (int, np.integer)):
         return [seed] * starts
-    check_whole("random_state", seed, 0)
     further = np.random.SeedSequence(int(seed)).generate_state(starts - 1)
     return [seed, *(int(s) for s in further)]
 
@@ -42,22 +43,24 @@ class AverageOfStarts(Baseline):
     models_ : the fitted ones.
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = {"starts": Whole(1), "random_state": Seed()}
+
     def __init__(self, method: Baseline, *, starts: int = 3, random_state: Any = 0) -> None:
         self.method = method
         self.starts = starts
         self.random_state = random_state
 
-    def _fit(self, tensor: SparseTensor, labels: Labels, callback: Callback) -> None:
+    def _fit(self, tensor: SparseTensor, labels: KnownEntities, callback: Callback) -> None:
         self.models_: list[Any] = []
         for number, seed in enumerate(start_seeds(self.random_state, self.starts)):
             model = clone(self.method).set_params(random_state=seed)
-            self.models_.append(model.fit(tensor, labels, callback=_told(callback, number, self.starts)))
+            self.models_.append(model.fit(tensor, labels, callback=_as_part(callback, number, self.starts)))
 
-    def _scores(self, k: int) -> npt.NDArray[np.float64]:
+    def _scores(self, k: int) -> Floats:
         mode = self.models_[0].modes_[k]
         return np.asarray(np.mean([model.scores(mode) for model in self.models_], axis=0))
 
 
-def _told(callback: Callback, number: int, starts: int) -> Callback:
+def _as_part(callback: Callback, number: int, starts: int) -> Callback:
     """Steps of one start as steps of all."""
     return lambda step: callback(Progress(number * step.total + step.step, starts * step.total, step.objective))

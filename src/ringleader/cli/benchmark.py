@@ -81,9 +81,7 @@ def _paper(
 ) -> pd.DataFrame:
     from ringleader.evaluation import protocol
     from ringleader.evaluation.machine import describe
-    from ringleader.evaluation.paper import QUICK, Plan, run
-    from ringleader.evaluation.paper_figures import paper_figures
-    from ringleader.evaluation.paper_text import paper_markdown
+    from ringleader.evaluation.paper import QUICK, Plan, paper_figures, paper_markdown, run
 
     plan = QUICK if quick else Plan()
     plan = plan._replace(reviews=reviews or plan.reviews, seeds=seeds or plan.seeds)
@@ -124,7 +122,7 @@ def _speed(results: Results, reviews: int, large: int, say: Callable[[str], None
 
     from ringleader.evaluation.speed import speed_report
 
-    return _published(results, "speed", pd.DataFrame(speed_report(reviews, large=large, say=say)))
+    return _published(results, "speed", pd.DataFrame(speed_report(reviews, large=large, say=say)["speed"]))
 
 
 def _published(results: Results, name: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,1 +1,5 @@
-"""How good a ranking is, and the protocols by which rankings are compared."""
+"""How good a ranking is, and the protocols by which rankings are compared.
+
+``metrics`` has the figures, ``truth`` and ``gain`` measure a model; ``protocol``, ``paper``, ``detection``, ``real``
+and ``speed`` are the benchmarks, whose rows ``results`` stores.
+"""

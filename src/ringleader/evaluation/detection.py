@@ -1,4 +1,4 @@
-"""How well abuse is found on generated markets, beside what people would use instead, on the very same split."""
+"""How well abuse is detected on generated markets, beside what people would use instead, on the same split."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from scipy.special import expit, logit
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Bools, Floats
 from ringleader.baselines.behaviour import Boosting, Forest
 from ringleader.baselines.registry import baseline
 from ringleader.datasets import Marketplace, marketplace
@@ -67,12 +67,12 @@ def market_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Fin
     began = time.perf_counter()
     detector = RingDetector(random_state=seed).fit(tensor, known)
     seconds = time.perf_counter() - began
-    truth = {mode: _truth(market, tensor, mode) for mode in MODES}
+    truth = {mode: market_truth(market, tensor, mode) for mode in MODES}
     splits = {mode: market_split(tensor, market.truth, mode) for mode in MODES}
 
     def row(mode: str, method: str, scores: Floats, took: float, probability: Floats | None = None) -> Finding:
         where = (difficulty, seed, mode, method, int((~np.isnan(splits[mode].known)).sum()))
-        return Finding(*where, *_figures(splits[mode], truth[mode], scores, probability), took)
+        return Finding(*where, *market_figures(splits[mode], truth[mode], scores, probability), took)
 
     for mode in MODES:
         head = _head(detector, mode)
@@ -90,7 +90,7 @@ def market_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Fin
         ):
             began = time.perf_counter()
             scores = method.fit(tensor, splits[mode].labels).scores(mode)
-            chance = _at_prevalence(scores, truth[mode]) if name.startswith(("boosting", "forest")) else None
+            chance = at_prevalence(scores, truth[mode]) if name.startswith(("boosting", "forest")) else None
             yield row(mode, name, scores, time.perf_counter() - began, chance)
     for name in UNSUPERVISED:
         began = time.perf_counter()
@@ -100,12 +100,10 @@ def market_rows(market: Marketplace, difficulty: str, seed: int) -> Iterator[Fin
             yield row(mode, name, fitted.scores(mode), took)
 
 
-def _at_prevalence(probability: Floats, truth: Truth) -> Floats:
-    """Probabilities moved to the market's TRUE prevalence, which others are given and the detector is not."""
-    held = np.clip(probability, 1e-6, 1 - 1e-6)
-    psi = np.log(held / (1 - held))
-    psi += matching_shift(psi, float(np.nanmean(truth.label)))
-    return np.asarray(1 / (1 + np.exp(-psi)))
+def at_prevalence(probability: Floats, truth: MarketTruth) -> Floats:
+    """Probabilities moved to the market's TRUE prevalence, which the other methods know and the detector does not."""
+    psi = logit(np.clip(probability, 1e-6, 1 - 1e-6))
+    return np.asarray(expit(psi + matching_shift(psi, float(np.nanmean(truth.label)))))
 
 
 def _head(detector: RingDetector, mode: str) -> Head:
@@ -116,14 +114,14 @@ def _head(detector: RingDetector, mode: str) -> Head:
     return head
 
 
-class Truth(NamedTuple):
+class MarketTruth(NamedTuple):
     """What is true of every account of a mode, (n_k,)."""
 
     label: Floats  # NaN where nothing is said
-    unseen: npt.NDArray[np.bool_]  # bad, and of a ring of which nobody is known
+    unseen: Bools  # bad, and of a ring of which nobody is known
 
 
-def _truth(market: Marketplace, tensor: SparseTensor, mode: str) -> Truth:
+def market_truth(market: Marketplace, tensor: SparseTensor, mode: str) -> MarketTruth:
     rows = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == DEFAULT_TARGET)]
     codes = tensor.vocabulary(mode).lookup(rows["entity"].to_numpy())
     everyone = market.truth[market.truth["split"] == "known"]
@@ -132,13 +130,13 @@ def _truth(market: Marketplace, tensor: SparseTensor, mode: str) -> Truth:
     unseen = np.zeros(len(label), np.bool_)
     label[codes] = rows["label"].to_numpy(np.float64)
     unseen[codes] = (rows["label"] == 1).to_numpy() & ~rows["ring"].isin(seen).to_numpy()
-    return Truth(label, unseen)
+    return MarketTruth(label, unseen)
 
 
-def _figures(
-    split: Split, truth: Truth, scores: Floats, probability: Floats | None
+def market_figures(
+    split: Split, truth: MarketTruth, scores: Floats, probability: Floats | None
 ) -> tuple[float, float, float, float, float]:
-    """AUC, matched AUC and that on unseen rings among the tested; log-loss and calibration on all unlabelled."""
+    """AUC, matched AUC and AUC on unseen rings of the tested; log-loss and calibration error of all unlabelled."""
     tested, label = scores[split.test], split.truth
     good = split.test[label == 0]
     hidden = split.test[truth.unseen[split.test]]

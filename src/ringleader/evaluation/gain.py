@@ -1,4 +1,4 @@
-"""What labels gained: how well the scores rank, beside what the reviews alone say."""
+"""The gain from labels: how well the scores rank, beside what the reviews alone say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringleader.known.labels import DEFAULT_TARGET, Labels
 
 @dataclass(frozen=True)
 class Gain:
-    """AUC on the accounts of one mode whose truth the model was not given."""
+    """AUC on the accounts of one mode whose labels the model does not have."""
 
     mode: str
     accounts: int
@@ -25,14 +25,14 @@ class Gain:
 
 
 def label_gain(detector: RingDetector, truth: Labels, target: str = DEFAULT_TARGET) -> list[Gain]:
-    """The gain on every mode that the truth names and labels trained; modes without both kinds are left out."""
+    """The gain on every mode with labels and truth; modes whose truth is all bad or all good are left out."""
     gains = []
     for known in truth.align(detector.tensor_).targets:
         mode = detector.tensor_.modes[known.mode]
         if known.name != target or target not in targets_of(detector, mode):
             continue
-        kept = ~np.isin(known.codes, known_codes(detector, known.mode))
-        codes, bad = known.codes[kept], (known.values[kept] > 0).astype(np.float64)
+        unseen = ~np.isin(known.codes, known_codes(detector, known.mode))
+        codes, bad = known.codes[unseen], (known.values[unseen] > 0).astype(np.float64)
         scores = detector.scores_by_code(mode, target)["score"].to_numpy(np.float64)
         try:
             alone = metrics.auc(bad, detector.suspicion(mode)[codes])

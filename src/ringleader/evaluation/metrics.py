@@ -1,4 +1,7 @@
-"""Numbers that say how good scores are. Labels are 1 (abusive) and 0; higher scores mean worse."""
+"""Numbers that say how good scores are. Labels are 1 (abusive) and 0; higher scores mean worse.
+
+scikit-learn's metrics take a second to import, so the functions import them: commands that only score do without.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,12 @@ from ringleader.errors import LabelError
 BUDGETS = (10, 50, 100)
 CALIBRATION_BINS = 10
 ACTIVITY_BINS = 10
+SMALLEST_PROBABILITY = 1e-12
 
 
-class Ranking(NamedTuple):
-    """What a ranking is worth."""
+class RankingQuality(NamedTuple):
+    """How good a ranking is."""
 
-    n: int
-    positives: int
     auc: float
     average_precision: float
     precision_at: dict[int, float]
@@ -41,21 +43,16 @@ def check(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     """Chance that a bad account scores above a good one; ties count half."""
-    y, s = check(labels, scores)
-    _, inverse, counts = np.unique(s, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]  # mean rank of each tie, from 1
-    bad = int(y.sum())
-    return float((ranks[y == 1].sum() - bad * (bad + 1) / 2) / (bad * (len(y) - bad)))
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(*check(labels, scores)))
 
 
 def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     """Mean precision at the places of the bad accounts; ties are taken as one step."""
-    y, s = check(labels, scores)
-    order = np.argsort(-s, kind="stable")
-    y, s = y[order], s[order]
-    last = np.append(np.flatnonzero(np.diff(s)), len(s) - 1)  # the last place of each tie
-    found = np.cumsum(y)[last]
-    return float((np.diff(found, prepend=0.0) * found / (last + 1)).sum() / y.sum())
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(*check(labels, scores)))
 
 
 def precision_at(labels: npt.ArrayLike, scores: npt.ArrayLike, budget: int) -> float:
@@ -69,7 +66,7 @@ def precision_at(labels: npt.ArrayLike, scores: npt.ArrayLike, budget: int) -> f
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = CALIBRATION_BINS) -> float:
-    """Mean distance of said and seen frequency over bins of equal width, weighted by their size."""
+    """Mean distance of predicted and observed frequency over bins of equal width, weighted by their size."""
     y, p = check(labels, probabilities)
     if p.min() < 0 or p.max() > 1:
         raise LabelError("probabilities must lie between 0 and 1")
@@ -80,14 +77,15 @@ def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins:
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    """Mean negative log-likelihood, with probabilities kept 1e-12 off 0 and 1."""
+    """Mean negative log-likelihood, with probabilities at least 1e-12 from 0 and 1."""
+    from sklearn.metrics import log_loss
+
     y, p = check(labels, probabilities)
-    p = np.clip(p, 1e-12, 1 - 1e-12)
-    return float(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
+    return float(log_loss(y, np.clip(p, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)))
 
 
 def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.ArrayLike) -> float:
-    """AUC within deciles of activity, weighted by the pairs in each: what is left when activity says nothing."""
+    """AUC within deciles of activity, weighted by the pairs in each: how good scores are among the equally active."""
     y, s = check(labels, scores)
     a = np.asarray(activity, np.float64)
     edges = np.unique(np.quantile(a, np.linspace(0, 1, ACTIVITY_BINS + 1)[1:-1]))
@@ -105,8 +103,29 @@ def matched_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, activity: npt.Arra
     return total / pairs
 
 
-def ranking(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Ranking:
-    """The figures of a ranking at once."""
+def f1_at(truth: npt.ArrayLike, scores: npt.ArrayLike, prevalence: float) -> float:
+    """F1 when the share ``prevalence`` of the accounts is flagged, those with the highest scores."""
+    y, s = check(truth, scores)
+    flagged = max(1, round(prevalence * len(y)))
+    right = precision_at(y, s, flagged) * flagged
+    return float(2 * right / (flagged + y.sum()))
+
+
+def weighted_auc(scores: npt.ArrayLike, bad: npt.ArrayLike, good: npt.ArrayLike) -> float:
+    """AUC where a score stands for ``bad`` and ``good`` cases, (n,) each; ties count half."""
+    from sklearn.metrics import roc_auc_score
+
+    s, cases = np.asarray(scores, np.float64), np.stack([np.asarray(bad, np.float64), np.asarray(good, np.float64)])
+    if s.shape != cases.shape[1:] or not np.isfinite(s).all():
+        raise LabelError(f"{s.shape} scores for {cases.shape[1:]} cells; give one finite score each")
+    if not (cases.sum(axis=1) > 0).all():
+        raise LabelError("all cases are of one kind; evaluation needs both bad and good ones")
+    y = np.repeat([1.0, 0.0], len(s))
+    return float(roc_auc_score(y, np.tile(s, 2), sample_weight=cases.reshape(-1)))
+
+
+def ranking(labels: npt.ArrayLike, scores: npt.ArrayLike) -> RankingQuality:
+    """All figures of a ranking."""
     y, s = check(labels, scores)
     budgets = {budget: precision_at(y, s, budget) for budget in BUDGETS if budget <= len(y)}
-    return Ranking(len(y), int(y.sum()), auc(y, s), average_precision(y, s), budgets)
+    return RankingQuality(auc(y, s), average_precision(y, s), budgets)

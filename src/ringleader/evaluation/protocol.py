@@ -1,15 +1,13 @@
 """The paper's protocol: who is labelled, who is tested, what is measured, and what the paper printed.
 
 A ``Split`` says which accounts of one mode are known and which are tested. ``market_split`` takes the split that a
-generated market comes with, where bad sellers of the test are found after the last known one, as in the paper;
-``draw_split`` draws one of the same composition from any truth. ``N`` is the number of tested accounts in the top two
-blocks of M-Zoom: every method may flag as many as M-Zoom flags.
+generated market comes with, where bad sellers of the test are discovered after the last known one, as in the paper.
+``N`` is the number of tested accounts in the top two blocks of M-Zoom: every method may flag as many as M-Zoom flags.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,36 +15,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.baselines.method import Baseline
 from ringleader.baselines.registry import baseline
-from ringleader.errors import LabelError, SettingsError
+from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.tensor.sparse import SparseTensor
 
-Make = Callable[[int], Baseline]
-"""An unfitted method from a seed."""
-
 FIGURES = ("precision", "recall", "auc", "matched_auc", "average_precision")
 TOP_BLOCKS = 2
-FOLDS = 5
 
-
-class Shares(NamedTuple):
-    """Composition of the labels. ``known_bad`` and ``test_bad`` are shares of all bad accounts of the mode."""
-
-    known_bad: float
-    good_per_known_bad: float
-    test_bad: float
-    good_per_test_bad: float
-
-
-PUBLISHED_SHARES = {
-    # A small number known, three times as many unflagged; the test alike. The shares are the generated markets'.
-    "seller": Shares(1 / 3, 3.0, 0.42, 3.0),
-    # About a tenth known, almost as many negatives; half of the test is bad.
-    "reviewer": Shares(0.1, 0.95, 0.75, 1.0),
-}
 
 PRINTED: dict[str, dict[str, tuple[float, float, float | None]]] = {
     "mzoom": {"seller": (83.8, 83.3, None), "reviewer": (97.2, 91.3, None)},
@@ -117,32 +94,6 @@ def market_split(tensor: SparseTensor, truth: pd.DataFrame, mode: str, target: s
     return _split(tensor, mode, known, codes[tested].astype(np.int64), label[tested])
 
 
-def draw_split(
-    tensor: SparseTensor, truth: npt.ArrayLike, mode: str, *, seed: int, shares: Shares | None = None
-) -> Split:
-    """A split of the published composition from what is true of each account, (n_k,): 1, 0, or NaN unknown."""
-    values = np.asarray(truth, np.float64)
-    k = tensor.mode_index(mode)
-    if values.shape != (tensor.shape[k],):
-        raise LabelError(f"the truth of {mode} has shape {values.shape}, the mode has {tensor.shape[k]:,} entities")
-    if shares is None and mode not in PUBLISHED_SHARES:
-        raise SettingsError(f"nothing is published for mode {mode!r}; give shares")
-    chosen = PUBLISHED_SHARES[mode] if shares is None else shares
-    rng = np.random.default_rng([seed, 0x5B117])
-    bad, good = (rng.permutation(np.flatnonzero(values == side)) for side in (1.0, 0.0))
-    sizes = [round(chosen.known_bad * len(bad)), round(chosen.test_bad * len(bad))]
-    more = [round(chosen.good_per_known_bad * sizes[0]), round(chosen.good_per_test_bad * sizes[1])]
-    # Where the good do not suffice, the known and the tested get the same part of what they should have.
-    fit = min(1.0, len(good) / max(sum(more), 1))
-    more = [int(fit * count) for count in more]
-    if min(*sizes, *more) < 1 or sum(sizes) > len(bad):
-        raise LabelError(f"{len(bad):,} bad and {len(good):,} good accounts of {mode} are too few for {chosen}")
-    known = np.full(len(values), np.nan)
-    known[bad[: sizes[0]]], known[good[: more[0]]] = 1.0, 0.0
-    test = np.sort(np.concatenate([bad[sizes[0] : sum(sizes)], good[more[0] : sum(more)]]))
-    return _split(tensor, mode, known, test, values[test])
-
-
 def lowest_negatives(split: Split, scores: npt.ArrayLike, *, per_bad: float = 0.95) -> Split:
     """The split with other known good accounts: those an unsupervised method scores lowest, as the paper's reviewers.
 
@@ -161,23 +112,17 @@ def lowest_negatives(split: Split, scores: npt.ArrayLike, *, per_bad: float = 0.
     return split._replace(known=known)
 
 
-def validation_splits(tensor: SparseTensor, split: Split, *, folds: int = FOLDS, seed: int = 0) -> Iterator[Split]:
-    """The known accounts in parts, each tested once with the others known: what settings may be chosen by."""
-    codes = np.flatnonzero(~np.isnan(split.known))
-    labels = split.known[codes]
-    smallest = int(min((labels == 1).sum(), (labels == 0).sum()))
-    if smallest < 2:
-        raise LabelError(f"{split.mode} has {smallest} known of one kind; validation needs at least 2 of each")
-    part = np.empty(len(codes), np.int64)
-    rng = np.random.default_rng([seed, 0xF01D])
-    folds = min(folds, smallest)
-    for side in (1.0, 0.0):
-        part[labels == side] = rng.permutation(int((labels == side).sum())) % folds
-    for fold in range(folds):
-        held = codes[part == fold]
-        known = split.known.copy()
-        known[held] = np.nan
-        yield _split(tensor, split.mode, known, held, split.known[held])
+def few_labels(known: Floats, count: int, generator: np.random.Generator) -> Floats:
+    """``count`` of the known labels at random, the others unknown: one bad (at least two in all) to three good.
+
+    known : (n_k,): 1 bad, 0 good, NaN unknown. Where one kind does not suffice, all of it is taken.
+    """
+    bad, good = (generator.permutation(np.flatnonzero(known == side)) for side in (1.0, 0.0))
+    n_bad = max(count // 4, 2)
+    chosen = np.concatenate([bad[:n_bad], good[: count - n_bad]])
+    few = np.full(len(known), np.nan)
+    few[chosen] = known[chosen]
+    return few
 
 
 def _split(tensor: SparseTensor, mode: str, known: Floats, test: Numbers, truth: Floats) -> Split:
@@ -195,16 +140,16 @@ def block_budget(tensor: SparseTensor, splits: Sequence[Split], **settings: Any)
     settings : of M-Zoom, such as ``density``.
     """
     blocks = baseline("mzoom", **{"n_blocks": TOP_BLOCKS, **settings}).fit(tensor).blocks_[:TOP_BLOCKS]
-    found = {}
+    budgets = {}
     for split in splits:
         k = tensor.mode_index(split.mode)
         inside = np.unique(np.concatenate([block.members[k] for block in blocks]))
-        found[split.mode] = max(1, int(np.isin(split.test, inside).sum()))
-    return found
+        budgets[split.mode] = max(1, int(np.isin(split.test, inside).sum()))
+    return budgets
 
 
 def figures(split: Split, scores: npt.ArrayLike, n: int, *, method: str, seed: int = 0, seconds: float = 0.0) -> Row:
-    """What the scores of all entities of a mode, (n_k,), are worth on the tested."""
+    """How good the scores of all entities of a mode, (n_k,), are on the tested."""
     values = np.asarray(scores, np.float64)
     if values.shape != split.known.shape:
         raise LabelError(f"{method} gave {values.shape} scores for {split.known.shape} entities of {split.mode}")
@@ -230,51 +175,6 @@ def figures(split: Split, scores: npt.ArrayLike, n: int, *, method: str, seed: i
     )
 
 
-def measure(method: str, make: Make, tensor: SparseTensor, split: Split, n: int, *, seed: int) -> Row:
-    """Fit a method to the known labels and measure it on the tested."""
-    began = time.perf_counter()
-    scores = make(seed).fit(tensor, split.labels).scores(split.mode)
-    return figures(split, scores, n, method=method, seed=seed, seconds=time.perf_counter() - began)
-
-
-def registered(name: str, **settings: Any) -> Make:
-    """A method of the registry, made with a seed."""
-    return lambda seed: baseline(name, **{**settings, "random_state": seed})
-
-
-class Tuned(NamedTuple):
-    """The settings chosen, and the mean validation AUC of everything that was tried, in order."""
-
-    settings: dict[str, Any]
-    tried: list[tuple[dict[str, Any], float]]
-
-
-def tune(
-    name: str,
-    candidates: Sequence[Mapping[str, Any]],
-    tensor: SparseTensor,
-    split: Split,
-    *,
-    budget: int,
-    folds: int = FOLDS,
-    seed: int = 0,
-) -> Tuned:
-    """The best of at most ``budget`` settings by AUC over validation folds; the first of equals.
-
-    Give every method the same budget, and its defaults as the first candidate.
-    """
-    if budget < 1 or not candidates:
-        raise SettingsError(f"{len(candidates)} candidates and a budget of {budget}; give at least one of each")
-    parts = list(validation_splits(tensor, split, folds=folds, seed=seed))
-    tried = []
-    for settings in candidates[:budget]:
-        make = registered(name, **settings)
-        aucs = [measure(name, make, tensor, part, 1, seed=seed).auc for part in parts]
-        tried.append((dict(settings), float(np.mean(aucs))))
-    best = max(range(len(tried)), key=lambda i: (tried[i][1], -i))
-    return Tuned(tried[best][0], tried)
-
-
 # -- tables ---------------------------------------------------------------------------------------------
 
 
@@ -295,12 +195,3 @@ def relative(means: pd.DataFrame) -> pd.DataFrame:
     for name in FIGURES:
         table[name] = 100.0 * table[name] / table.groupby("mode")[name].transform("max")
     return table
-
-
-def printed() -> pd.DataFrame:
-    """The paper's tables: mode, method, precision, recall, auc, relative to the best."""
-    rows = [
-        (mode, method, *values) for mode in PRINTED_BEST_AUC for method, by in PRINTED.items() for values in [by[mode]]
-    ]
-    table = pd.DataFrame(rows, columns=["mode", "method", "precision", "recall", "auc"])
-    return table.astype({"precision": float, "recall": float, "auc": float})

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,20 +23,21 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from ringleader.arrays import Floats
-from ringleader.baselines.registry import baseline
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
+from ringleader.evaluation.scorers import (
+    CellScorer,
+    Scorer,
+    crowd,
+    multiplicity,
+    registered_cell_scorer,
+    registered_scorer,
+)
 from ringleader.known.labels import read_labels
-from ringleader.signals.crowd import review_crowd
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
 Folder = str | os.PathLike[str]
-Scorer = Callable[[SparseTensor, Mapping[str, Floats], str, int], npt.ArrayLike]
-"""(tensor, labels, mode, seed) -> scores of the entities of the mode, (n_k,). Labels are NaN where unknown."""
-CellScorer = Callable[[SparseTensor, int], npt.ArrayLike]
-"""(tensor, seed) -> scores of the cells, (n_cells,)."""
-
 OTC_FILES = ("bitcoin_otc_ratings.parquet", "bitcoin_otc_labels.csv")
 XU_FILES = ("amazon_xu_ratings.parquet", "amazon_xu_labels.csv")
 DARPA_FILE = "darpa_tcp_connections.parquet"
@@ -46,7 +48,7 @@ DATA = ("otc", "xu", "darpa")
 
 
 class Published(NamedTuple):
-    """A number somebody else reported."""
+    """What others reported; NaN where they did not."""
 
     method: str
     auc: float = float("nan")
@@ -98,7 +100,7 @@ class Connections(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """What is shown, (n_k,), and who is asked about."""
+    """Known labels, (n_k,), NaN where unknown; codes of the tested."""
 
     known: Floats
     test: npt.NDArray[np.int64]
@@ -189,14 +191,14 @@ def _cell_numbers(tensor: SparseTensor, codes: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def folds(data: RealData, n_folds: int, seed: int) -> list[Fold]:
-    """Stratified folds of the labelled accounts: each is asked about once, with the other folds shown."""
+    """Stratified folds of the labelled accounts: each is tested once, with the labels of the other folds known."""
     codes = np.flatnonzero(~np.isnan(data.truth))
     parts = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(codes, data.truth[codes])
     return [_fold(data, codes[train], codes[test]) for train, test in parts]
 
 
 def shares(data: RealData, share: float, seed: int) -> list[Fold]:
-    """One stratified split that shows a share of the labels and asks about all others."""
+    """One stratified split: a share of the labels is known, all others are tested."""
     if not 0 < share < 1:
         raise SettingsError(f"share is {share!r}; give a number between 0 and 1")
     codes = np.flatnonzero(~np.isnan(data.truth))
@@ -213,69 +215,12 @@ def _fold(data: RealData, train: npt.NDArray[np.int64], test: npt.NDArray[np.int
 def protocols(data: RealData) -> dict[str, Callable[[int], list[Fold]]]:
     """The protocols of a data set by name: a seed gives the folds."""
     if data.name == "otc":
-        return {"10-fold": lambda seed: folds(data, OTC_FOLDS, seed)}
-    made: dict[str, Callable[[int], list[Fold]]] = {"5-fold": lambda seed: folds(data, XU_FOLDS, seed)}
-    for share in XU_SHARES:
-        made[f"{share:.0%} of labels"] = lambda seed, share=share: shares(data, share, seed)  # type: ignore[misc]
-    return made
+        return {"10-fold": partial(folds, data, OTC_FOLDS)}
+    whole: dict[str, Callable[[int], list[Fold]]] = {"5-fold": partial(folds, data, XU_FOLDS)}
+    return whole | {f"{share:.0%} of labels": partial(shares, data, share) for share in XU_SHARES}
 
 
 # -- running --------------------------------------------------------------------------------------------
-
-
-def registered_scorer(name: str, **settings: Any) -> Scorer:
-    """A method of the registry as a scorer of accounts."""
-
-    def score(tensor: SparseTensor, labels: Mapping[str, Floats], mode: str, seed: int) -> Floats:
-        return baseline(name, **{**settings, "random_state": seed}).fit(tensor, labels).scores(mode)
-
-    return score
-
-
-def registered_cell_scorer(name: str, **settings: Any) -> CellScorer:
-    """A method of the registry as a scorer of cells.
-
-    A block finder scores a cell by its densest block that holds it, a factorisation by the rate it expects there.
-    """
-
-    def score(tensor: SparseTensor, seed: int) -> Floats:
-        model = baseline(name, **{**settings, "random_state": seed}).fit(tensor)
-        scores = np.zeros(tensor.n_cells)
-        if hasattr(model, "blocks_"):
-            for block in model.blocks_:
-                inside = np.ones(tensor.n_cells, np.bool_)
-                for k, members in enumerate(block.members):
-                    inside &= np.isin(tensor.coordinates[:, k], members)
-                scores[inside] = np.maximum(scores[inside], block.density)
-            return scores
-        if hasattr(model, "factors_"):
-            rate = np.broadcast_to(getattr(model, "weights_", 1.0), (model.factors_[0].shape[1],)).copy()
-            product = rate * model.factors_[0][tensor.coordinates[:, 0]]
-            for k, factor in enumerate(model.factors_[1:], 1):
-                product *= factor[tensor.coordinates[:, k]]
-            return np.asarray(product.sum(axis=1))
-        raise SettingsError(f"{name} has neither blocks nor factors, so it does not score connections")
-
-    return score
-
-
-def multiplicity(*modes: str) -> CellScorer:
-    """The trivial score of a connection: how many there are in the same (modes)."""
-
-    def score(tensor: SparseTensor, seed: int) -> Floats:
-        chosen = [tensor.mode_index(mode) for mode in modes]
-        number = np.zeros(tensor.n_cells, np.int64)
-        for k in chosen:
-            number = number * tensor.shape[k] + tensor.coordinates[:, k]
-        _, where = np.unique(number, return_inverse=True)
-        return np.bincount(where.reshape(-1), weights=tensor.counts)[where.reshape(-1)].astype(np.float64)
-
-    return score
-
-
-def crowd(tensor: SparseTensor, seed: int) -> Floats:
-    """The detector's score of a connection where counts carry the signal: how crowded its dst and its minute are."""
-    return review_crowd(tensor, 0)
 
 
 def real_rows(
@@ -286,7 +231,7 @@ def real_rows(
     repeats: int = 3,
     data: Sequence[str] = DATA,
 ) -> Iterator[RealRow]:
-    """Rows as they arrive: for each protocol what others published, then every method on the very same folds.
+    """Rows as they arrive: for each protocol what others published, then every method on the same folds.
 
     methods : scorers of accounts, for OTC and Amazon-Xu. cell_methods : scorers of cells, for DARPA.
     repeats : times the folds are drawn anew; DARPA has none, so there it counts seeds.
@@ -334,14 +279,14 @@ def _run(data: RealData, protocol: str, drawn: list[list[Fold]], method: str, sc
     aucs, f1s = [], []
     began = time.perf_counter()
     for seed, repeat in enumerate(drawn):
-        found = []
+        figures = []
         for fold in repeat:
             scores = np.asarray(scorer(data.tensor, {data.mode: fold.known.copy()}, data.mode, seed), np.float64)
             if scores.shape != data.truth.shape:
                 raise LabelError(f"{method} gave {scores.shape} scores for {data.truth.shape} entities")
             truth, tested = data.truth[fold.test], scores[fold.test]
-            found.append((metrics.auc(truth, tested), f1_at(truth, tested, float(np.nanmean(fold.known)))))
-        auc, f1 = np.mean(found, axis=0)
+            figures.append((metrics.auc(truth, tested), metrics.f1_at(truth, tested, float(np.nanmean(fold.known)))))
+        auc, f1 = np.mean(figures, axis=0)
         aucs.append(auc)
         f1s.append(f1)
     seconds = (time.perf_counter() - began) / sum(len(repeat) for repeat in drawn)
@@ -355,7 +300,7 @@ def _run_cells(data: Connections, methods: Mapping[str, CellScorer], repeats: in
     yield from _published(data.name, protocol)
     for method, scorer in methods.items():
         began = time.perf_counter()
-        aucs = [weighted_auc(scorer(data.tensor, seed), data.bad, data.good) for seed in range(repeats)]
+        aucs = [metrics.weighted_auc(scorer(data.tensor, seed), data.bad, data.good) for seed in range(repeats)]
         seconds = (time.perf_counter() - began) / repeats
         yield RealRow(
             data.name, protocol, method, False, float(np.mean(aucs)), _sd(aucs), float("nan"), repeats, seconds
@@ -363,31 +308,10 @@ def _run_cells(data: Connections, methods: Mapping[str, CellScorer], repeats: in
 
 
 def _published(data: str, protocol: str) -> Iterator[RealRow]:
-    for found in PUBLISHED.get((data, protocol), ()):
-        nan = float("nan")
-        yield RealRow(data, protocol, found.method, True, found.auc, nan, found.f1, 0, nan)
+    nan = float("nan")
+    for reported in PUBLISHED.get((data, protocol), ()):
+        yield RealRow(data, protocol, reported.method, True, reported.auc, nan, reported.f1, 0, nan)
 
 
 def _sd(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-
-def f1_at(truth: npt.ArrayLike, scores: npt.ArrayLike, prevalence: float) -> float:
-    """F1 when as large a share is flagged as is bad among the labels shown; needs no probabilities."""
-    y, s = metrics.check(truth, scores)
-    flagged = max(1, round(prevalence * len(y)))
-    right = metrics.precision_at(y, s, flagged) * flagged
-    return float(2 * right / (flagged + y.sum()))
-
-
-def weighted_auc(scores: npt.ArrayLike, bad: npt.ArrayLike, good: npt.ArrayLike) -> float:
-    """AUC where a score stands for ``bad`` and ``good`` cases, (n,) each; ties count half."""
-    s, cases = np.asarray(scores, np.float64), np.stack([np.asarray(bad, np.float64), np.asarray(good, np.float64)])
-    if s.shape != cases.shape[1:] or not np.isfinite(s).all():
-        raise LabelError(f"{s.shape} scores for {cases.shape[1:]} cells; give one finite score each")
-    if not (cases.sum(axis=1) > 0).all():
-        raise LabelError("all cases are of one kind; evaluation needs both bad and good ones")
-    _, level = np.unique(s, return_inverse=True)
-    p, q = (np.bincount(level.reshape(-1), weights=weights) for weights in cases)
-    below = np.cumsum(q) - q
-    return float((p * (below + 0.5 * q)).sum() / (p.sum() * q.sum()))

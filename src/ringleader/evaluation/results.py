@@ -1,4 +1,4 @@
-"""Where the rows of a benchmark are kept: a folder that is complete after every row, whenever the run is stopped.
+"""Where the rows of a benchmark are stored: a folder that is complete after every row, whenever the run is stopped.
 
 ``TABLE.csv`` grows by a line as each row arrives; ``rows.json``, ``tables.md`` and the figures are made anew from all
 rows so far by ``publish``.
@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
+from ringleader.wording import json_ready
 
 RowDict = dict[str, Any]
 Markdown = Callable[[Mapping[str, pd.DataFrame]], str]
@@ -36,7 +37,7 @@ class Results:
                 raise _cannot(self.folder, error) from error
 
     def keep(self, table: str, row: RowDict) -> None:
-        """Takes a row. The first row of a table decides its columns, and replaces what an earlier run left."""
+        """Stores a row. The first row of a table decides its columns and overwrites the file of an earlier run."""
         first = table not in self.rows
         self.rows.setdefault(table, []).append(row)
         if self.folder is None:
@@ -56,16 +57,16 @@ class Results:
         return {name: pd.DataFrame(rows) for name, rows in self.rows.items()}
 
     def publish(self, about: str, markdown: Markdown | None = None, figures: Figures | None = None) -> None:
-        """Writes what is made from all rows so far; nothing where there is no folder.
+        """Writes JSON, Markdown and figures of all rows so far; does nothing where there is no folder.
 
         about : where they were measured. markdown : all tables as they stand where None.
         """
         if self.folder is None:
             return
         frames = self.frames()
-        text = (markdown or plain_markdown)(frames)
+        text = (markdown or markdown_of_tables)(frames)
         try:
-            self._write("rows.json", json.dumps({"about": about, "tables": _plain(self.rows)}, indent=1) + "\n")
+            self._write("rows.json", json.dumps({"about": about, "tables": json_ready(self.rows)}, indent=1) + "\n")
             self._write("tables.md", f"Machine: {about}.\n\n{text}")
             for name, svg in figures(frames).items() if figures is not None else ():
                 self._write(name, svg)
@@ -73,7 +74,7 @@ class Results:
             raise _cannot(self.folder, error) from error
 
     def _write(self, name: str, text: str) -> None:
-        """Whole or not at all: a stop in the middle leaves what was there."""
+        """Atomically: an interruption leaves the file that was there."""
         assert self.folder is not None  # publish looked
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
@@ -82,7 +83,7 @@ class Results:
         part.replace(path)
 
 
-def plain_markdown(frames: Mapping[str, pd.DataFrame]) -> str:
+def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:
     """Every table as it stands."""
     parts = []
     for name, frame in frames.items():
@@ -105,15 +106,6 @@ def _cell(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
-
-
-def _plain(value: Any) -> Any:
-    """JSON without NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and value != value else value
 
 
 def _cannot(folder: Path, error: OSError) -> StorageError:

@@ -1,4 +1,4 @@
-"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run, and where the time goes.
+"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run.
 
 An entry is one positive or negative tuple carried through all modes. Figures are medians of warm
 runs; compilation is measured apart.
@@ -11,7 +11,7 @@ import importlib.util
 import io
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +175,7 @@ def _logit() -> Any:
 def _by_turns(
     jobs: list[str], runs: list[Callable[[], float]], entries: list[int], repeats: int = REPEATS
 ) -> tuple[Rate, Rate]:
-    """Two measurements by turns, so that whatever else the machine does meets both alike."""
+    """Two measurements by turns, so that other work of the machine affects both alike."""
     pairs = [(runs[0](), runs[1]()) for _ in range(repeats)]
     first, second = (_rate(jobs[i], [pair[i] for pair in pairs], entries[i]) for i in range(2))
     return first, second
@@ -186,58 +186,83 @@ def _rate(job: str, seconds: list[float], entries: int) -> Rate:
     return Rate(job, middle, entries, (max(seconds) - min(seconds)) / middle)
 
 
-def speed_report(cells: int, *, large: int = 0, say: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
-    """Every figure of ``ringleader benchmark speed``, as rows."""
-    rows: list[dict[str, Any]] = []
+class SpeedRow(NamedTuple):
+    """One line of a table of ``ringleader benchmark speed``."""
 
-    def add(what: str, value: float, unit: str, asked: str = "", note: str = "") -> None:
-        rows.append({"what": what, "value": value, "unit": unit, "asked": asked, "note": note})
-        say(f"{what}: {value:,.2f} {unit}")
+    what: str
+    value: float
+    unit: str
+    asked: str = ""  # the aim, in words
+    note: str = ""
 
-    add("compilation or loading of kernels", compile_seconds(), "s", note="apart from all that follows")
+
+Say = Callable[[str], None]
+
+
+def speed_report(cells: int, *, large: int = 0, say: Say = lambda text: None) -> dict[str, list[dict[str, Any]]]:
+    """Every table of ``ringleader benchmark speed`` by name, as rows. A table is a function below, named here."""
+    tables = {"speed": fit_table(cells, large=large, say=say)}
+    report: dict[str, list[dict[str, Any]]] = {}
+    for name, rows in tables.items():
+        report[name] = []
+        for row in rows:
+            report[name].append(row._asdict())
+            say(f"{row.what}: {row.value:,.2f} {row.unit}")
+    return report
+
+
+def fit_table(cells: int, *, large: int, say: Say) -> Iterator[SpeedRow]:
+    """How fast a fit of that many reviews is, and of ``large`` where it is not 0; pyttb beside it where installed."""
+    yield SpeedRow("compilation or loading of kernels", compile_seconds(), "s", note="apart from all that follows")
     tensor = benchmark_tensor(cells)
-    ten = fit_rate(tensor, rank=10)
-    add(ten.job, ten.per_second / 1e6, "M entries/s", note=f"spread {ten.spread:.0%}")
+    yield _entries_row(fit_rate(tensor, rank=10))
     one, two = _by_turns(
         [f"ringleader, rank 24, 4 negatives, {threads} threads" for threads in (1, 2)],
         [fit_run(tensor, rank=24, threads=threads) for threads in (1, 2)],
         [tensor.n_cells * 5] * 2,
     )
-    add(one.job, one.per_second / 1e6, "M entries/s", note=f"spread {one.spread:.0%}")
-    add(two.job, two.per_second / 1e6, "M entries/s", note=f"spread {two.spread:.0%}")
-    add("two threads over one, rank 24", one.seconds / two.seconds, "times", "at least 1.8")
-    add(f"20 sweeps of {cells:,} reviews, rank 24", 20 * two.seconds, "s", "at most 75 at 1,000,000")
+    yield _entries_row(one)
+    yield _entries_row(two)
+    yield SpeedRow("two threads over one, rank 24", one.seconds / two.seconds, "times", "at least 1.8")
+    yield SpeedRow(f"20 sweeps of {cells:,} reviews, rank 24", 20 * two.seconds, "s", "at most 75 at 1,000,000")
     least = floor(24, 5, 4)
-    add("bytes gathered per entry, rank 24", least["bytes"], "bytes")
-    add("floating-point operations per entry, rank 24", least["flops"], "flops")
-    add("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
+    yield SpeedRow("bytes gathered per entry, rank 24", least["bytes"], "bytes")
+    yield SpeedRow("floating-point operations per entry, rank 24", least["flops"], "flops")
+    yield SpeedRow("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
+    title = f"slope of log time from {cells:,} to {10 * cells:,} entries, rank 24"
+    yield SpeedRow(title, _growth(cells), "", "at most 1.1")
+    if large:
+        big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
+        yield _entries_row(big._replace(job=f"{big.job}, {large:,} reviews"))
+        yield SpeedRow(f"slope of log time from {cells:,} to {large:,} reviews, rank 24", slope(two, big), "")
+    # Before the other program runs, so that its memory does not count.
+    yield SpeedRow("peak memory", peak_gib(), "GiB", "at most 1.4 (1.5 GB) at 1,000,000; 7.5 (8 GB) at 10,000,000")
+    if not has_pyttb():
+        say("pyttb is not installed (pip install 'ringleader[bench]'): no comparison")
+        return
+    own, other = compare_with_pyttb(tensor, rank=10)
+    yield _entries_row(own)
+    yield _entries_row(other, unit="M samples/s")
+    yield SpeedRow("ringleader over pyttb, rank 10", own.per_second / other.per_second, "times", "at least 8")
+
+
+def _entries_row(rate: Rate, unit: str = "M entries/s") -> SpeedRow:
+    return SpeedRow(rate.job, rate.per_second / 1e6, unit, note=f"spread {rate.spread:.0%}")
+
+
+def _growth(cells: int) -> float:
+    """Slope of log time on log entries from a fifth of the reviews to twice as many, by turns."""
     few, many = benchmark_tensor(cells // 5), benchmark_tensor(2 * cells)
     small, wide = _by_turns(
         ["few", "many"],
         [fit_run(few, rank=24, threads=2, sweeps=10), fit_run(many, rank=24, threads=2)],
         [few.n_cells * 50, many.n_cells * 5],
     )
-    growth = np.log(small.per_second / wide.per_second) / np.log(many.n_cells / few.n_cells)
-    add(f"slope of log time from {cells:,} to {10 * cells:,} entries, rank 24", 1 + float(growth), "", "at most 1.1")
-    del few, many
-    if large:
-        big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
-        add(f"{big.job}, {large:,} reviews", big.per_second / 1e6, "M entries/s", note=f"spread {big.spread:.0%}")
-        add(f"slope of log time from {cells:,} to {large:,} reviews, rank 24", slope(two, big), "")
-    # Before the other program runs, so that its memory does not count.
-    add("peak memory", peak_gib(), "GiB", "at most 1.4 (1.5 GB) at 1,000,000; 7.5 (8 GB) at 10,000,000")
-    if has_pyttb():
-        own, other = compare_with_pyttb(tensor, rank=10)
-        add(own.job, own.per_second / 1e6, "M entries/s", note=f"spread {own.spread:.0%}")
-        add(other.job, other.per_second / 1e6, "M samples/s", note=f"spread {other.spread:.0%}")
-        add("ringleader over pyttb, rank 10", own.per_second / other.per_second, "times", "at least 8")
-    else:
-        say("pyttb is not installed (pip install 'ringleader[bench]'): no comparison")
-    return rows
+    return 1 + float(np.log(small.per_second / wide.per_second) / np.log(many.n_cells / few.n_cells))
 
 
 def peak_gib() -> float:
-    """Most memory this process has held."""
+    """Peak memory of this process."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -6,9 +6,8 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import rankdata
 
+from ringleader.arrays import Bools, Codes
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
@@ -16,63 +15,65 @@ from ringleader.known.labels import DEFAULT_TARGET, Labels, Target, read_labels
 
 
 def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
-    """The truth, as numbers where the model learned numbers; plain 1 and 0 are yes and no all the same."""
+    """The truth: numbers where the model learned numbers, unless all of them are 1 or 0; those are read as labels."""
     if detector.labels_ is None or detector.labels_.target_kind == "binary":
         return read_labels(source)
     numbers = read_labels(source, target_kind="real")
-    plain = {label.value for label in numbers.entries} <= {0.0, 1.0}
-    return read_labels(source) if plain else numbers
+    yes_or_no = {label.value for label in numbers.entries} <= {0.0, 1.0}
+    return read_labels(source) if yes_or_no else numbers
 
 
 def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = False) -> list[dict[str, Any]]:
-    """The figures of every target of every mode that the truth names: of a ranking where the truth is yes or no, of
-    nearness where it is numbers. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
-    the accounts whose label the model was given.
+    """The figures of every target of every mode that the truth names: of the ranking where the truth is binary, of the
+    error where it is real. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
+    the accounts whose label the model has.
     """
     results = []
     for target in truth.align(detector.tensor_).targets:
-        kept = np.ones(len(target.codes), np.bool_)
+        measured = np.ones(len(target.codes), np.bool_)
         if not include_known:
-            kept = ~np.isin(target.codes, known_codes(detector, target.mode))
-        if kept.any():
+            measured = ~np.isin(target.codes, known_codes(detector, target.mode))
+        if measured.any():
             figures = _numbers if target.kind == "real" else _ranking
             names = targets_of(detector, detector.tensor_.modes[target.mode])
             scored = target.name if target.name in names else next(iter(names), None)
-            about = {"known_left_out": int((~kept).sum()), "scored_by": scored}
-            results.append(figures(detector, target, kept) | about)
+            about = {"known_left_out": int((~measured).sum()), "scored_by": scored}
+            results.append(figures(detector, target, measured) | about)
     return results
 
 
 def targets_of(detector: RingDetector, mode: str) -> list[str]:
-    """The targets of a mode, the one that is scored where none is named first."""
+    """The targets of a mode; first the one that is scored by default."""
     names = [t.name for t in detector.problem_.targets if detector.tensor_.modes[t.mode] == mode]
     return sorted(names, key=lambda name: name != DEFAULT_TARGET)
 
 
-def known_codes(detector: RingDetector, mode: int) -> npt.NDArray[np.int32]:
-    """Codes of the accounts of a mode that the model was given a label of, for whichever target."""
+def known_codes(detector: RingDetector, mode: int) -> Codes:
+    """Codes of the accounts of a mode that the model has a label of, for any target."""
     return np.concatenate([np.zeros(0, np.int32), *(t.codes for t in detector.problem_.targets if t.mode == mode)])
 
 
-def _numbers(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
+def _numbers(detector: RingDetector, target: Target, measured: Bools) -> dict[str, Any]:
     """How near the values of a real target come to the true ones."""
-    mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[kept], target.values[kept])
+    from scipy.stats import spearmanr  # slow to import, and commands that only score do without
+
+    mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[measured], target.values[measured])
     has = target.name in targets_of(detector, mode)
-    said = detector.scores_by_code(mode, target.name if has else None)["score"].to_numpy(np.float64)[codes]
-    varies = len(codes) > 1 and np.ptp(said) > 0 and np.ptp(true) > 0
+    scores = detector.scores_by_code(mode, target.name if has else None)["score"].to_numpy(np.float64)[codes]
+    varies = len(codes) > 1 and np.ptp(scores) > 0 and np.ptp(true) > 0
     return {
         "mode": mode,
         "target": target.name,
         "accounts": len(codes),
-        "rank_correlation": float(np.corrcoef(rankdata(said), rankdata(true))[0, 1]) if varies else None,
-        "error": float(np.sqrt(np.mean((said - true) ** 2))) if has else None,
+        "rank_correlation": float(spearmanr(scores, true).statistic) if varies else None,
+        "error": float(np.sqrt(np.mean((scores - true) ** 2))) if has else None,
         "reason": None if varies else "the values, or the scores, are all the same",
     }
 
 
-def _ranking(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any]:
+def _ranking(detector: RingDetector, target: Target, measured: Bools) -> dict[str, Any]:
     mode = detector.tensor_.modes[target.mode]
-    codes, labels = target.codes[kept], (target.values[kept] > 0).astype(float)
+    codes, labels = target.codes[measured], (target.values[measured] > 0).astype(float)
     own = target.name if target.name in targets_of(detector, mode) else None
     frame = detector.scores_by_code(mode, own).iloc[codes]
     scores = frame["score"].to_numpy(np.float64)
@@ -81,11 +82,11 @@ def _ranking(detector: RingDetector, target: Target, kept: Any) -> dict[str, Any
         auc=None, matched_auc=None, average_precision=None, precision_at={}, calibration_error=None, reason=None
     )
     try:
-        found = metrics.ranking(labels, scores)
+        quality = metrics.ranking(labels, scores)
     except LabelError as error:
         result["reason"] = str(error)
         return result
-    result.update(auc=found.auc, average_precision=found.average_precision, precision_at=found.precision_at)
+    result.update(quality._asdict())
     try:
         result["matched_auc"] = metrics.matched_auc(labels, scores, frame["reviews"].to_numpy(np.float64))
     except LabelError as error:

@@ -1,4 +1,4 @@
-"""The rows of the paper's tables and what stands below them: every method, and the settings it may be tuned over.
+"""The rows of the tables, the paper's and ours: every method, and the settings it may be tuned over.
 
 Every method gets the same number of candidates, its own defaults first. They are compared on markets of their own,
 which appear in no table.
@@ -28,7 +28,7 @@ STARTS = 3
 LEARNERS = {"natural-gradient": "ss-natural-gradient", "sgd": "ss-sgd", "online-em": "ss-online-em"}
 STARTING = ("bptf", "bnbcp-svi", "logistic-cp", *LEARNERS.values())
 
-Settings = Mapping[str, Any]
+SettingValues = Mapping[str, Any]
 
 
 class Method(NamedTuple):
@@ -38,8 +38,8 @@ class Method(NamedTuple):
     registry: str
     group: str  # "paper", "beside" it, or "today"
     labelled: bool
-    fixed: Settings  # what the row stands for
-    candidates: tuple[Settings, ...]  # ``BUDGET`` of them, the defaults first
+    fixed: SettingValues  # what the row stands for
+    candidates: tuple[SettingValues, ...]  # ``BUDGET`` of them, the defaults first
     printed: str | None = None  # name of its row in ``protocol.PRINTED``
 
     @property
@@ -48,7 +48,7 @@ class Method(NamedTuple):
         return self.registry in STARTING
 
 
-class Market(NamedTuple):
+class PaperMarket(NamedTuple):
     """A generated market, ready to be fitted."""
 
     seed: int
@@ -58,106 +58,109 @@ class Market(NamedTuple):
     scores: dict[tuple[str, str], Floats]  # by method and mode, once the tables have them
 
 
-def read_market(reviews: int, difficulty: str, seed: int) -> Market:
+def paper_market(reviews: int, difficulty: str, seed: int) -> PaperMarket:
     """A market and its published splits."""
     made = marketplace(reviews, difficulty=difficulty, seed=seed)
     tensor = read_reviews(made.reviews)
-    return Market(seed, made, tensor, {mode: market_split(tensor, made.truth, mode) for mode in MODES}, {})
+    return PaperMarket(seed, made, tensor, {mode: market_split(tensor, made.truth, mode) for mode in MODES}, {})
 
 
-_PAPER: tuple[Settings, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
-_FIXED: Settings = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
+_PAPER: tuple[SettingValues, ...] = ({}, {"rank": 4}, {"epochs": 2}, {"epochs": 12})
+_FIXED: SettingValues = {"free_targets": False, "learn_lambda": False, "learn_variances": False}
 """Priors at variance 1 and non-negative rows in place of learned ones: what the default detector has."""
-_CORRECTED: tuple[Settings, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "rank": 48})
-_LAST: dict[str, Settings] = {
+_CORRECTED: tuple[SettingValues, ...] = ({}, {"settings": _FIXED}, {"settings": _FIXED, "rank": 48})
+_LAST: dict[str, SettingValues] = {
     "natural-gradient": {"settings": _FIXED, "epochs": 40},
     "sgd": {"settings": {"gradient_scale": 2.0}, "rank": 48},
     "online-em": {"settings": _FIXED, "epochs": 40},
 }
-"""The fourth candidate is the learner's own: what earlier tries had shown to help it."""
+"""The fourth candidate of each learner: what had helped it in earlier experiments."""
 
 
 def _logistic(preset: str) -> list[Method]:
     """Logistic CP without labels, and with them by each learner, in one preset."""
     mark, fixed = f" [{preset}]", {"preset": preset}
-    found = []
+    semi_supervised = []
     for learner, registry in LEARNERS.items():
         choices = _PAPER if preset == "paper" else (*_CORRECTED, _LAST[learner])
-        found.append(Method(registry + mark, registry, "paper", True, fixed, choices, registry))
+        semi_supervised.append(Method(registry + mark, registry, "paper", True, fixed, choices, registry))
     choices = _PAPER if preset == "paper" else (*_CORRECTED, _LAST["natural-gradient"])
-    return [Method("logistic-cp" + mark, "logistic-cp", "paper", False, fixed, choices, "logistic-cp"), *found[::-1]]
+    return [
+        Method("logistic-cp" + mark, "logistic-cp", "paper", False, fixed, choices, "logistic-cp"),
+        *semi_supervised[::-1],
+    ]
 
 
-def _plain(
-    name: str, group: str, labelled: bool, candidates: Sequence[Settings], *, row: str = "", **fixed: Any
+def _method(
+    name: str, group: str, labelled: bool, candidates: Sequence[SettingValues], *, row: str = "", **fixed: Any
 ) -> Method:
     printed = name if group == "paper" else None
     return Method(row or name, name, group, labelled, fixed, ({}, *candidates), printed)
 
 
 METHODS: tuple[Method, ...] = (
-    _plain("mzoom", "paper", False, [{"density": "ari"}, {"density": "geo"}, {"n_blocks": 10}]),
-    _plain("bptf", "paper", False, [{"rank": 5}, {"rank": 24}, {"alpha": 1.0}]),
-    _plain("bnbcp-svi", "paper", False, [{"rank": 5}, {"rank": 24}, {"concentration": 1.0}]),
+    _method("mzoom", "paper", False, [{"density": "ari"}, {"density": "geo"}, {"n_blocks": 10}]),
+    _method("bptf", "paper", False, [{"rank": 5}, {"rank": 24}, {"alpha": 1.0}]),
+    _method("bnbcp-svi", "paper", False, [{"rank": 5}, {"rank": 24}, {"concentration": 1.0}]),
     *_logistic("paper"),
     *_logistic("corrected"),
-    _plain(
+    _method(
         "bnbcp-svi",
         "beside",
         True,
         [{"rank": 24}, {"label_weight": 10.0}, {"rank": 24, "label_weight": 10.0}],
         row="bnbcp-svi, with labels",
     ),
-    _plain("crossspot", "beside", False, [{"n_seeds": 80}, {"n_blocks": 10}, {"seeding": "random"}]),
-    _plain("multiaspect", "beside", False, [{"rank": 5}, {"rank": 24}, {"bins_per_decade": 10}]),
-    _plain("degree", "today", False, [{}, {}, {}]),
-    _plain("burst", "today", False, [{"window": 1}, {"window": 6}, {"window": 10}]),
-    _plain("propagation", "today", True, [{"alpha": 0.5}, {"alpha": 0.95}, {"normalisation": "mean"}]),
-    _plain("forest", "today", True, [{"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"max_features": 0.5}]),
-    _plain("boosting", "today", True, [{"learning_rate": 0.03}, {"max_leaf_nodes": 4}, {"l2_regularization": 10.0}]),
-    _plain("ringleader", "today", False, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}], row="ringleader, no labels"),
-    _plain("ringleader", "today", True, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}]),
+    _method("crossspot", "beside", False, [{"n_seeds": 80}, {"n_blocks": 10}, {"seeding": "random"}]),
+    _method("multiaspect", "beside", False, [{"rank": 5}, {"rank": 24}, {"bins_per_decade": 10}]),
+    _method("degree", "today", False, [{}, {}, {}]),
+    _method("burst", "today", False, [{"window": 1}, {"window": 6}, {"window": 10}]),
+    _method("propagation", "today", True, [{"alpha": 0.5}, {"alpha": 0.95}, {"normalisation": "mean"}]),
+    _method("forest", "today", True, [{"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"max_features": 0.5}]),
+    _method("boosting", "today", True, [{"learning_rate": 0.03}, {"max_leaf_nodes": 4}, {"l2_regularization": 10.0}]),
+    _method("ringleader", "today", False, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}], row="ringleader, no labels"),
+    _method("ringleader", "today", True, [{"epochs": 2}, {"epochs": 8}, {"rank": 48}]),
 )
 
 
-def make(method: Method, settings: Settings, seed: int, starts: int = STARTS) -> Baseline:
+def make(method: Method, settings: SettingValues, seed: int, starts: int = STARTS) -> Baseline:
     """The unfitted method: what its row stands for, and the settings chosen."""
     asked = {**method.fixed, **settings, "random_state": seed}
     return baseline(method.registry, starts=starts if method.starts_at_random else 1, **asked)
 
 
 def fitted(
-    method: Method, settings: Settings, market: Market, mode: str | None, seed: int, starts: int = STARTS
+    method: Method, settings: SettingValues, market: PaperMarket, mode: str | None, seed: int, starts: int = STARTS
 ) -> Baseline:
     """The method on a market, with the known labels of one mode where it takes labels."""
     labels = market.splits[mode].labels if method.labelled and mode is not None else None
     return make(method, settings, seed, starts).fit(market.tensor, labels)
 
 
-class Choice(NamedTuple):
+class ChosenSettings(NamedTuple):
     """What was chosen for a method on a mode, and what every candidate reached."""
 
-    settings: Settings
+    settings: SettingValues
     aucs: tuple[float, ...]
 
 
 def choose(
     methods: Sequence[Method],
-    markets: Sequence[Market],
+    markets: Sequence[PaperMarket],
     *,
     budget: int = BUDGET,
     starts: int = STARTS,
     say: Callable[[str], None] = lambda text: None,
-) -> dict[tuple[str, str], Choice]:
-    """(name, mode) -> the best of the first ``budget`` candidates by mean AUC on the tested of the given markets.
+) -> dict[tuple[str, str], ChosenSettings]:
+    """(name, mode) -> the best of the first ``budget`` candidates by mean AUC on the tested of the markets.
 
     The first of equals wins. With a budget of 1 nothing is fitted: everyone keeps the defaults.
     """
-    found: dict[tuple[str, str], Choice] = {}
+    choices: dict[tuple[str, str], ChosenSettings] = {}
     for method in methods:
         tried = method.candidates[:budget]
         if budget == 1 or not any(method.candidates):
-            found.update({(method.name, mode): Choice(method.candidates[0], ()) for mode in MODES})
+            choices.update({(method.name, mode): ChosenSettings(method.candidates[0], ()) for mode in MODES})
             continue
         aucs = {mode: [0.0] * len(tried) for mode in MODES}
         for i, settings in enumerate(tried):
@@ -166,16 +169,16 @@ def choose(
                     aucs[mode][i] += value / len(markets)
         for mode in MODES:
             best = int(np.argmax(aucs[mode]))
-            found[method.name, mode] = Choice(tried[best], tuple(aucs[mode]))
+            choices[method.name, mode] = ChosenSettings(tried[best], tuple(aucs[mode]))
             say(f"tuning {method.name} on {mode}s: {max(aucs[mode]):.3f} with {dict(tried[best]) or 'its defaults'}")
-    return found
+    return choices
 
 
-def _aucs(method: Method, settings: Settings, market: Market, starts: int) -> dict[str, float]:
+def _aucs(method: Method, settings: SettingValues, market: PaperMarket, starts: int) -> dict[str, float]:
     """AUC on the tested of each mode; one fit serves both where no labels are shown."""
     shared = None if method.labelled else fitted(method, settings, market, None, market.seed, starts)
-    found = {}
+    aucs = {}
     for mode, split in market.splits.items():
         model = shared or fitted(method, settings, market, mode, market.seed, starts)
-        found[mode] = metrics.auc(split.truth, model.scores(mode)[split.test])
-    return found
+        aucs[mode] = metrics.auc(split.truth, model.scores(mode)[split.test])
+    return aucs

@@ -94,7 +94,7 @@ def test_misuse_is_named(name):
         quick(name).fit(tensor, known(name, tensor)).scores("shop")
     with pytest.raises(SettingsError, match="SparseTensor"):
         quick(name).fit(codes_of(3))
-    with pytest.raises(SettingsError, match="settings are"):
+    with pytest.raises(SettingsError, match=f"unknown setting nonsense; baseline {name} has .*random_state"):
         baseline(name, nonsense=1)
     with pytest.raises(LabelError, match="the mode has 20"):
         quick(name).fit(tensor, {"reviewer": [1.0, 0.0]})
@@ -135,6 +135,21 @@ def test_settings_without_sense_are_refused_by_fit(name, settings):
         model.fit(tensor_of(codes_of(3)))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_is_constrained_but_those_that_depend_on_the_tensor(name):
+    model = baseline(name)
+    free = {"extra", "settings", "modes", "time_mode", "rating_mode"}
+    assert set(model.get_params()) - free == set(model.constraints)
+    for setting, constraint in model.constraints.items():
+        assert constraint.allows(model.get_params()[setting]), f"the default of {setting}"
+        assert not constraint.allows(object())
+
+
+def test_a_setting_of_several_kinds_is_refused_with_all_of_them():
+    with pytest.raises(SettingsError, match="max_features is 'all'; choose sqrt, log2, or a number above 0 and of at"):
+        baseline("forest", max_features="all").fit(tensor_of(codes_of(3)))
+
+
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(SettingsError, match="mzoom"):
         baseline("zoom")
@@ -164,12 +179,12 @@ def test_methods_that_need_labels_say_so():
 def test_factor_scores_do_not_depend_on_how_a_component_is_scaled():
     g = np.random.default_rng(0)
     factors = [g.random((6, 3)), g.random((5, 3))]
-    plain = normal_form(np.ones(3), factors)
+    unscaled = normal_form(np.ones(3), factors)
     scaled = normal_form(np.full(3, 0.1), [factors[0] * 5.0, factors[1] * 2.0])
     for scoring in ("largest", "divergence"):
-        np.testing.assert_allclose(factor_scores(plain, 0, scoring), factor_scores(scaled, 0, scoring))
+        np.testing.assert_allclose(factor_scores(unscaled, 0, scoring), factor_scores(scaled, 0, scoring))
     expected = (factors[0] * np.linalg.norm(factors[1], axis=0)).max(axis=1)
-    np.testing.assert_allclose(factor_scores(plain, 0), expected)
+    np.testing.assert_allclose(factor_scores(unscaled, 0), expected)
 
 
 def test_the_registry_imports_no_method():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ringleader.evaluation.paper_methods import METHODS, MODES
+from ringleader.evaluation.paper.methods import METHODS, MODES
 from ringleader.evaluation.protocol import PRINTED, PRINTED_BEST_AUC, Row, relative, summary
 from ringleader.evaluation.results import markdown_table
 
@@ -16,7 +16,7 @@ Frames = Mapping[str, pd.DataFrame]
 PRESETS = ("paper", "corrected")
 NATURAL, STOCHASTIC, ONLINE = "ss-natural-gradient [{}]", "ss-sgd [{}]", "ss-online-em [{}]"
 NOISE = 2.0
-"""A difference is called one where it is larger than so many of its standard errors over the markets."""
+"""A difference counts where it is larger than so many of its standard errors over the markets."""
 
 
 def paper_markdown(frames: Frames) -> str:
@@ -36,14 +36,15 @@ def _tables(frames: Frames) -> Iterator[str]:
             continue
         within = relative(own[own["method"].isin(rows_of_paper)]).set_index("method")
         rows = []
-        for found in own.to_dict("records"):
-            name = str(found["method"])
+        for measured in own.to_dict("records"):
+            name = str(measured["method"])
             printed = PRINTED[rows_of_paper[name]][mode] if name in rows_of_paper else None
             cells = [f"`{name}`"]
             cells += [
-                f"{found[c]:.3f} ± {found[c + '_sd']:.3f}".replace(" ± nan", "") for c in ("precision", "recall", "auc")
+                f"{measured[c]:.3f} ± {measured[c + '_sd']:.3f}".replace(" ± nan", "")
+                for c in ("precision", "recall", "auc")
             ]
-            cells += [f"{found['matched_auc']:.3f}", f"{found['average_precision']:.3f}"]
+            cells += [f"{measured['matched_auc']:.3f}", f"{measured['average_precision']:.3f}"]
             if printed is None:
                 cells += ["", ""]
             else:

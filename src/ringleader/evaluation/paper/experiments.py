@@ -1,7 +1,7 @@
 """The paper's experiments on generated markets, end to end: ``ringleader benchmark paper``.
 
-Every experiment yields rows (plain dictionaries) as they are done; ``run`` hands each to whoever keeps them, under the
-name of its table. Methods and what they are tuned over are in ``paper_methods``.
+Every experiment yields rows (dictionaries) as they are done; ``run`` hands each to its caller under the name of its
+table. Methods and what they are tuned over are in ``methods``.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from ringleader.baselines.method import Baseline
 from ringleader.baselines.starts import start_seeds
 from ringleader.detector import RingDetector
 from ringleader.evaluation import metrics
-from ringleader.evaluation.paper_methods import (
+from ringleader.evaluation.paper.methods import (
     BUDGET,
     LEARNERS,
     METHODS,
     STARTS,
-    Choice,
-    Market,
+    ChosenSettings,
     Method,
+    PaperMarket,
     choose,
     fitted,
     make,
-    read_market,
+    paper_market,
 )
 from ringleader.evaluation.protocol import Split, block_budget, figures, lowest_negatives
+from ringleader.evaluation.results import RowDict
 from ringleader.learners import SweepInfo, online_em, sgd
 from ringleader.learners import natural_gradient as natural
 from ringleader.learners.passes import batch_steps
@@ -40,7 +41,6 @@ from ringleader.model.posterior import head_log_odds
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 
-RowDict = dict[str, Any]
 Say = Callable[[str], None]
 Keep = Callable[[str, RowDict], None]
 """Takes a row and the name of its table."""
@@ -57,7 +57,7 @@ BATCH_MOVES = {"natural-gradient": natural.batch_move, "sgd": sgd.batch_move, "o
 
 
 class Plan(NamedTuple):
-    """How much is done."""
+    """The size of the experiments."""
 
     reviews: int = 100_000
     seeds: int = 5
@@ -77,15 +77,15 @@ def run(plan: Plan, keep: Keep, say: Say = lambda text: None, *, after_part: Cal
     """All experiments, the tables first. ``after_part`` is called whenever a market or an experiment is done."""
     methods = [m for m in METHODS if not plan.methods or m.name in plan.methods]
     tuning = [
-        read_market(plan.reviews, plan.difficulty, seed)
+        paper_market(plan.reviews, plan.difficulty, seed)
         for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + plan.tuning_seeds)
     ]
     choices = choose(methods, tuning, budget=plan.budget if tuning else 1, starts=plan.starts, say=say)
     for (name, mode), choice in choices.items():
         keep("tuning", {"method": name, "mode": mode, "settings": dict(choice.settings), "tried": list(choice.aucs)})
-    first = read_market(plan.reviews, plan.difficulty, FIRST_SEED)
+    first = paper_market(plan.reviews, plan.difficulty, FIRST_SEED)
     for seed in range(FIRST_SEED, FIRST_SEED + plan.seeds):
-        market = first if seed == FIRST_SEED else read_market(plan.reviews, plan.difficulty, seed)
+        market = first if seed == FIRST_SEED else paper_market(plan.reviews, plan.difficulty, seed)
         for experiment in (tables, several_modes, several_targets, epochs):
             for table, row in experiment(market, methods, choices, plan):
                 keep(table, row)
@@ -99,12 +99,12 @@ def run(plan: Plan, keep: Keep, say: Say = lambda text: None, *, after_part: Cal
         after_part()
 
 
-Rows = Iterator[tuple[str, RowDict]]
-Choices = dict[tuple[str, str], Choice]
+TableRows = Iterator[tuple[str, RowDict]]
+Choices = dict[tuple[str, str], ChosenSettings]
 
 
-def tables(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
-    """Precision, recall and AUC of every method on both modes; the other way to score a factorisation beside it."""
+def tables(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
+    """Precision, recall and AUC of every method on both modes, and of factorisations by both rules of scoring."""
     splits = market.splits
     bounded = {"max_size": max(plan.reviews // REVIEWS_PER_BLOCK_MEMBER, 10)}
     n = block_budget(market.tensor, list(splits.values()), **bounded)
@@ -145,16 +145,16 @@ def _starts_of(model: Baseline) -> Sequence[Baseline]:
 
 
 def _divergence(model: Baseline, mode: str) -> Floats:
-    """Scores of a fitted factorisation, read the other way."""
-    found = []
+    """Scores of a fitted factorisation by the rule ``divergence``."""
+    scores = []
     for one in _starts_of(model):
-        kept = one.get_params()["scoring"]
-        found.append(one.set_params(scoring="divergence").scores(mode))
-        one.set_params(scoring=kept)
-    return np.asarray(np.mean(found, axis=0))
+        scoring = one.get_params()["scoring"]
+        scores.append(one.set_params(scoring="divergence").scores(mode))
+        one.set_params(scoring=scoring)
+    return np.asarray(np.mean(scores, axis=0))
 
 
-def _lowest(market: Market, choices: Choices, n: int, starts: int) -> Rows:
+def _lowest(market: PaperMarket, choices: Choices, n: int, starts: int) -> TableRows:
     """Reviewers once more with the paper's negatives: those whom the unsupervised model scores lowest."""
     by_name = {m.name: m for m in METHODS}
     unsupervised, wanted = "logistic-cp [corrected]", [f"{name} [corrected]" for name in LEARNERS.values()]
@@ -172,7 +172,7 @@ def _lowest(market: Market, choices: Choices, n: int, starts: int) -> Rows:
             yield "lowest_negatives", row._asdict()
 
 
-def several_modes(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
+def several_modes(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
     """Labels of one mode, as in the tables, against labels of both at once."""
     both = {mode: split.known for mode, split in market.splits.items()}
     for method in _closer_looked_at(methods):
@@ -184,7 +184,7 @@ def several_modes(market: Market, methods: Sequence[Method], choices: Choices, p
                 yield "modes", {**row, **_worth(split, scores)}
 
 
-def several_targets(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
+def several_targets(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
     """One target (any abuse) against two (boosting and attacking), of which the likelier counts."""
     for method in _closer_looked_at(methods):
         for mode, split in market.splits.items():
@@ -194,8 +194,8 @@ def several_targets(market: Market, methods: Sequence[Method], choices: Choices,
             kinds = [str(kind) for kind, rows in shown.groupby("target") if rows["label"].nunique() == 2]
             if not kinds:
                 continue
-            given = shown[shown["target"].isin(kinds)]
-            made = _detectors(method, choices[method.name, mode].settings, market, plan.starts, given)
+            labels = shown[shown["target"].isin(kinds)]
+            made = _detectors(method, choices[method.name, mode].settings, market, plan.starts, labels)
             # Somebody is bad who does either: one minus the chance of neither.
             chances = [np.clip(_scores(made, mode, kind), 0, 1 - 1e-12) for kind in kinds]
             either = -np.log1p(-np.array(chances)).sum(axis=0)
@@ -205,7 +205,7 @@ def several_targets(market: Market, methods: Sequence[Method], choices: Choices,
 
 
 def _closer_looked_at(methods: Sequence[Method]) -> list[Method]:
-    """The paper's own method and the default detector: those that the smaller experiments ask about."""
+    """The methods of the smaller experiments: the paper's own and the default detector."""
     return [m for m in methods if m.labelled and m.name in ("ss-natural-gradient [corrected]", "ringleader")]
 
 
@@ -218,7 +218,7 @@ def _worth(split: Split, scores: Floats) -> RowDict:
     }
 
 
-def epochs(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
+def epochs(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
     """AUC of the labelled and of the tested after each of six epochs, by learner, mode and preset."""
     for preset in ("paper", "corrected"):
         for learner, registry in LEARNERS.items():
@@ -228,23 +228,23 @@ def epochs(market: Market, methods: Sequence[Method], choices: Choices, plan: Pl
                 yield from (("epochs", row) for row in _learning_curve(market, split, preset, learner, mode))
 
 
-def _learning_curve(market: Market, split: Split, preset: str, learner: str, mode: str) -> list[RowDict]:
+def _learning_curve(market: PaperMarket, split: Split, preset: str, learner: str, mode: str) -> list[RowDict]:
     made = RingDetector(preset=preset, learner=learner, epochs=EPOCHS, random_state=market.seed)
     known = np.flatnonzero(~np.isnan(split.known))
-    found: list[RowDict] = []
+    rows: list[RowDict] = []
 
     def after_sweep(info: SweepInfo) -> None:
         assert info.state is not None  # the loop passes the live state
         psi = head_log_odds(made.problem_, info.state, 0)
         row = {"preset": preset, "learner": learner, "mode": mode, "seed": market.seed, "epoch": info.sweep}
         train, test = metrics.auc(split.known[known], psi[known]), metrics.auc(split.truth, psi[split.test])
-        found.append({**row, "train_auc": train, "test_auc": test})
+        rows.append({**row, "train_auc": train, "test_auc": test})
 
     made.fit(market.tensor, detector_labels(market.tensor, split.labels), callback=after_sweep)
-    return found
+    return rows
 
 
-def shrinkage(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
+def shrinkage(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
     """Lambda over the first iterations (batches) of the published settings: how much of it is left."""
     labels = detector_labels(market.tensor, market.splits["seller"].labels)
     assert labels is not None  # a market always has known sellers
@@ -268,7 +268,7 @@ def shrinkage(market: Market, methods: Sequence[Method], choices: Choices, plan:
             state = state.replace(sweep=state.sweep + 1)
 
 
-def running_time(market: Market, methods: Sequence[Method], choices: Choices, plan: Plan) -> Rows:
+def running_time(market: PaperMarket, methods: Sequence[Method], choices: Choices, plan: Plan) -> TableRows:
     """Seconds of one epoch by each learner, in turns: what each costs relative to online EM."""
     labels = detector_labels(market.tensor, market.splits["seller"].labels)
     for preset in ("paper", "corrected"):
@@ -286,7 +286,7 @@ def _clock(ends: list[float]) -> Callable[[SweepInfo], None]:
     return lambda info: ends.append(time.perf_counter())
 
 
-def _detectors(method: Method, settings: Any, market: Market, starts: int, labels: Any) -> list[RingDetector]:
+def _detectors(method: Method, settings: Any, market: PaperMarket, starts: int, labels: Any) -> list[RingDetector]:
     """One fitted detector for each start."""
     learner = next((name for name, registry in LEARNERS.items() if registry == method.registry), "natural-gradient")
     asked = {"preset": "default", "learner": learner, **method.fixed, **settings}
@@ -296,8 +296,8 @@ def _detectors(method: Method, settings: Any, market: Market, starts: int, label
 
 def _scores(made: Sequence[RingDetector], mode: str, target: str) -> Floats:
     """The mean over the starts."""
-    found = [one.scores_by_code(mode, target)["score"].to_numpy(np.float64) for one in made]
-    return np.asarray(np.mean(found, axis=0))
+    scores = [one.scores_by_code(mode, target)["score"].to_numpy(np.float64) for one in made]
+    return np.asarray(np.mean(scores, axis=0))
 
 
 def _known(split: Split) -> int:

@@ -1,6 +1,6 @@
-"""What labels of one mode are worth for the scores of another, by several rules.
+"""What labels of one mode are worth for the scores of another (transfer between modes), by several rules.
 
-    python benchmarks/other_mode.py --seeds 1801 1802 1803 [--reviews 40000] [--few]
+    python benchmarks/transfer.py --seeds 1801 1802 1803 [--reviews 40000] [--few]
 
 Generated markets, labels of one mode only: AUC, activity-matched AUC and average precision of all accounts of the other
 mode. Nobody says of products whether they are bad; here one is where paid reviewers gave it three good ratings. With
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from ringleader.judge.targets import judge
 
 import ringleader as rl
 from machine import describe
@@ -22,7 +23,6 @@ from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.metrics import auc, average_precision, matched_auc
 from ringleader.judge.neighbours import mean_of_met
-from ringleader.judge.targets import judge
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.signals.evidence import normal_scores, not_attacks
 
@@ -30,6 +30,8 @@ DIRECTIONS = (("reviewer", "seller"), ("reviewer", "product"), ("seller", "revie
 FEW = {1: 4, 0: 10}
 GOOD_RATING, PAID = 4, 3
 """A product is bad where paid reviewers gave it so many good ratings."""
+Figures = dict[tuple[str, str, str], list[tuple[float, ...]]]
+"""(labelled mode, scored mode, rule) -> figures of each market."""
 
 
 def truth_of(market: Marketplace, tensor: rl.SparseTensor, mode: str) -> np.ndarray:
@@ -54,32 +56,32 @@ def rules(model: rl.RingDetector, labelled: str, mode: str) -> dict[str, np.ndar
     known[head.codes] = head.values > 0
     fair = not_attacks(tensor, model.lockstep())
 
-    def company(belief: np.ndarray, cells: np.ndarray | None) -> np.ndarray:
+    def of_neighbours(belief: np.ndarray, cells: np.ndarray | None) -> np.ndarray:
         return normal_scores(mean_of_met(tensor, k, other, belief - belief.mean(), cells))
 
-    met = company(known, fair)
+    met = of_neighbours(known, fair)
     return {
         "suspicion": suspicion,
-        "company": met,
+        "neighbours": met,
         "2:1": (2 * suspicion + met) / 3,
         "1:1": (suspicion + met) / 2,
         "1:2": (suspicion + 2 * met) / 3,
         "maximum": np.maximum(suspicion, met),
-        "1:1, labels left out": (suspicion + company(judged, fair)) / 2,
-        "1:1, attacks too": (suspicion + company(known, None)) / 2,
+        "1:1, labels left out": (suspicion + of_neighbours(judged, fair)) / 2,
+        "1:1, attacks too": (suspicion + of_neighbours(known, None)) / 2,
         "as it is": model.scores_by_code(mode)["score"].to_numpy(),
     }
 
 
-def measure(market: Marketplace, labels: pd.DataFrame, seed: int, found: dict) -> None:
+def measure(market: Marketplace, labels: pd.DataFrame, seed: int, figures: Figures) -> None:
     tensor = rl.read_reviews(market.reviews)
     for labelled in ("reviewer", "seller"):
         model = rl.RingDetector(random_state=seed).fit(tensor, labels[labels["mode"] == labelled])
-        for mode in (there for given, there in DIRECTIONS if given == labelled):
+        for mode in (scored for source, scored in DIRECTIONS if source == labelled):
             bad, reviews = truth_of(market, tensor, mode), model.scores_by_code(mode)["reviews"]
             for rule, scores in rules(model, labelled, mode).items():
-                figures = auc(bad, scores), matched_auc(bad, scores, reviews), average_precision(bad, scores)
-                found[labelled, mode, rule].append(figures)
+                row = auc(bad, scores), matched_auc(bad, scores, reviews), average_precision(bad, scores)
+                figures[labelled, mode, rule].append(row)
 
 
 def few(labels: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -91,13 +93,13 @@ def few(labels: pd.DataFrame, seed: int) -> pd.DataFrame:
 def run(seeds: Sequence[int], reviews: int, only_few: bool) -> None:
     print(f"{reviews:,} reviews, seeds {seeds}. {describe()}", flush=True)
     for difficulty in DIFFICULTIES:
-        found: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
+        figures: Figures = defaultdict(list)
         for seed in seeds:
             market = marketplace(reviews, difficulty=difficulty, seed=seed)
             labels = market.labels[market.labels["target"] == DEFAULT_TARGET]
-            measure(market, few(labels, seed) if only_few else labels, seed, found)
-        for (labelled, mode, rule), figures in found.items():
-            shown = " ".join(f"{value:.3f}" for value in np.mean(figures, axis=0))
+            measure(market, few(labels, seed) if only_few else labels, seed, figures)
+        for (labelled, mode, rule), rows in figures.items():
+            shown = " ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
             print(difficulty, f"{labelled}s tell of {mode}s,", f"{rule}:", shown, flush=True)
 
 

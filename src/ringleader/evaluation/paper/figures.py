@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"natural-gradient": "#0072b2", "sgd": "#d55e00", "online-em": "#009e73"}
-"""Told apart also by the colour-blind."""
+"""Distinguishable also by the colour-blind."""
 MARKERS = {"natural-gradient": "o", "sgd": "s", "online-em": "^"}
 
 

@@ -1,0 +1,74 @@
+"""One fit without labels, and heads tried on it: what the benchmarks of the head share.
+
+The factors of the default preset do not depend on labels, so one fit serves every choice of labels and of settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+import ringleader as rl
+from ringleader.evaluation.metrics import auc, matched_auc
+from ringleader.evaluation.protocol import Split
+from ringleader.judge.head import Head, HeadSettings, fit_head
+from ringleader.judge.inputs import Inputs, with_association
+from ringleader.judge.neighbours import first_round, with_company
+from ringleader.known.labels import DEFAULT_TARGET, Target
+
+
+class LabelledMode(NamedTuple):
+    """The labels of a mode, and what a head reads."""
+
+    target: Target
+    without_neighbours: Inputs
+    with_neighbours: Inputs
+
+
+class LabelFreeFit:
+    """A fit without labels; labels come afterwards, as (n_k,) arrays that are NaN where unknown."""
+
+    def __init__(self, tensor: rl.SparseTensor, modes: Sequence[str], seed: int) -> None:
+        self.tensor, self.seed = tensor, seed
+        detector = rl.RingDetector(random_state=seed).fit(tensor)
+        self.lockstep = detector.lockstep()
+        codes = [tensor.mode_index(mode) for mode in modes]
+        self.inputs = {k: detector.inputs(tensor.modes[k]) for k in codes}
+        self.suspicion = {k: detector.suspicion(tensor.modes[k]) for k in codes}
+
+    def labelled(self, known: Mapping[str, np.ndarray]) -> dict[str, LabelledMode]:
+        """By mode, with the labels of all modes at once."""
+        targets = [binary_target(self.tensor.mode_index(mode), labels) for mode, labels in known.items()]
+        first = first_round(self.tensor, self.lockstep, targets, self.inputs, self.suspicion, seed=self.seed)
+        modes = {}
+        for mode, target in zip(known, targets, strict=True):
+            place = self.tensor, target.mode, self.lockstep
+            inputs = with_association(self.inputs[target.mode], *place, targets, self.seed)
+            modes[mode] = LabelledMode(target, inputs, with_company(inputs, *place, target, first))
+        return modes
+
+    def head(self, target: Target, inputs: Inputs, settings: HeadSettings | None = None) -> Head:
+        """The head of one mode on some of its inputs."""
+        return fit_head(
+            inputs.values,
+            inputs.names,
+            target.codes,
+            target.values,
+            fallback=self.suspicion[target.mode],
+            groups=[inputs.groups[name] for name in inputs.names],
+            settings=settings,
+        )
+
+
+def binary_target(mode: int, labels: np.ndarray) -> Target:
+    """The target of some labels, (n_k,): 1, 0, or NaN where unknown."""
+    codes = np.flatnonzero(~np.isnan(labels)).astype(np.int32)
+    return Target(mode, DEFAULT_TARGET, "binary", codes, np.where(labels[codes] > 0, 1.0, -1.0))
+
+
+def tested_auc(split: Split, scores: np.ndarray) -> float:
+    """AUC on the tested accounts of a split; of reviewers the activity-matched one, as their activity says much."""
+    tested = scores[split.test]
+    return auc(split.truth, tested) if split.mode == "seller" else matched_auc(split.truth, tested, split.activity)
