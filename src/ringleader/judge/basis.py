@@ -7,7 +7,7 @@ once constant and straight line are taken out, smoothest first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -92,7 +92,7 @@ def _level(u: Floats) -> Levels:
 def rank_all(features: Floats) -> Ranks:
     """Rank every column over all its rows: (rank - 1/2) / n, ties averaged."""
     n, width = features.shape
-    levels = np.empty((n, width), np.uint16)
+    levels = np.empty((n, width), np.uint16, order="F")
     values, places, offsets = [], [], np.zeros(width + 1, np.int64)
     for j in range(width):
         order = np.argsort(features[:, j], kind="stable")
@@ -204,15 +204,27 @@ class Layout:
 
     def contributions(self, levels: Levels, weights: Floats, inputs: int) -> Floats:
         """What each input adds to the predictor, (m, inputs), 0 on average; an input that does not vary adds 0."""
-        made = np.zeros((len(levels), inputs))
+        made = np.zeros((len(levels), inputs), order="F")
+        for name, amounts in self._curves(levels, weights):
+            made[:, name] = amounts
+        return made
+
+    def predictor(self, levels: Levels, weights: Floats) -> Floats:
+        """The intercept and what all inputs add, (m,)."""
+        total = np.full(len(levels), weights[0])
+        for _, amounts in self._curves(levels, weights):
+            total += amounts
+        return total
+
+    def _curves(self, levels: Levels, weights: Floats) -> Iterator[tuple[int, Floats]]:
+        """Each input that varies, and what it adds, (m,)."""
         for j, name in enumerate(self.inputs):
             columns, table = self.columns(j)
             base = float(self.centre[columns] @ weights[columns])
             if len(levels) < LEVELS:
-                made[:, name] = table[levels[:, name]] @ weights[columns] - base
+                yield int(name), table[levels[:, name]] @ weights[columns] - base
             else:  # fewer levels than entities: the curve first, then where each entity is on it
-                made[:, name] = (table @ weights[columns] - base)[levels[:, name]]
-        return made
+                yield int(name), (table @ weights[columns] - base)[levels[:, name]]
 
 
 def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequence[int] = ()) -> Layout:
@@ -243,7 +255,8 @@ def unpack_ranks(arrays: Mapping[str, npt.NDArray[Any]]) -> Ranks:
     """The inverse of ``pack_ranks``."""
     prefix = "rank_means_"
     means = {int(name.removeprefix(prefix)): array for name, array in arrays.items() if name.startswith(prefix)}
-    return Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], arrays["ranks"], means)
+    levels = np.asfortranarray(arrays["ranks"])  # read one input at a time
+    return Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], levels, means)
 
 
 def pack(ranks: Ranks, layout: Layout) -> dict[str, npt.NDArray[Any]]:

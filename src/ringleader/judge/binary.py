@@ -89,7 +89,7 @@ def fit_binary(
         share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
         weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
         fitted = share @ np.stack([posterior.fitted for posterior, _, _ in learned])
-        psi = weights[0] + layout.contributions(ranks.levels, weights, len(inputs)).sum(axis=1)
+        psi = layout.predictor(ranks.levels, weights)
         prevalence, doubt = _prevalence(settings, psi, label, ranks.levels[known[label == 0]], groups)
         shift = matching_shift(psi, prevalence)
         weights[0] += shift
@@ -189,7 +189,8 @@ def _evidence_head(
     prevalence = settings.prevalence if settings.prevalence is not None else settings.assumed_prevalence
     spread[0] = 0.0 if settings.prevalence is not None else ASSUMED_SPREAD
     spread[np.isin(layout.kind, (LINEAR, BEND))] = 0.0
-    psi = layout.contributions(ranks.levels, weights, len(names)).sum(axis=1)
+    weights[0] = 0.0
+    psi = layout.predictor(ranks.levels, weights)
     weights[0] = matching_shift(psi, prevalence)
     basis = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
     if ASSOCIATION in layout.kind:

@@ -142,7 +142,7 @@ def _believed(label_free: Ranks, flows: npt.NDArray[np.float64], target: Target)
         if teachable:
             rows = layout.rows(ranks.levels[target.codes])
             weights = fit_logistic(rows, label, prior, prior.mean, settings.max_iterations).weights
-        psi = weights[0] + layout.contributions(ranks.levels, weights, ranks.levels.shape[1]).sum(axis=1)
+        psi = layout.predictor(ranks.levels, weights)
     if teachable:
         prevalence = estimate_prevalence(psi, len(label), float(label.mean()), prevalence)
     return logistic(psi + matching_shift(psi, prevalence))

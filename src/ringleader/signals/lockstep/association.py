@@ -8,7 +8,9 @@ never on how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -18,6 +20,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.runtime.executor import Threads
 from ringleader.settings import Number, Settings, Whole
 from ringleader.signals.lockstep.pairs import Lockstep
 from ringleader.tensor.sparse import SparseTensor
@@ -33,6 +36,12 @@ SHARED_PRIOR = 5.0
 
 WHISPER = 1.5
 """log(1 + score) of a review up to which it ties its actor to no entity."""
+
+COLUMN_PIECES = 2
+"""Pieces into which the columns of a flow are cut for threads: each goes through the whole graph."""
+
+FLOWS = 24
+"""Flows that are remembered, the latest: those of two modes in a head, and in its first round."""
 
 ALONG_PAIRS = 0.5
 """Share of its pairs in an actor's average, where labels flow from entities; the rest is the entities it is tied to."""
@@ -81,6 +90,8 @@ class Ties:
         self.tensor, self.lockstep = tensor, lockstep
         self._walks: dict[tuple[str, float, float], Walk] = {}
         self._graphs: dict[tuple[int, int], sparse.csr_array] = {}
+        self._flows: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = {}
+        self._lock = threading.Lock()
 
     def partner(self, mode: int) -> int:
         """The mode whose entities those of a mode share: those who act or, for them, the items they meet on."""
@@ -112,20 +123,36 @@ class Ties:
     def associate(self, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
         """``associate`` of several sets of labels of the actors."""
         n = self.tensor.shape[self.lockstep.actor]
-        return [read_folds(q, fold) for q, fold in spread_labels(self.pairs(), n, sets, flow)]
+        spread = self._spread(("pairs", 0, 0), self.pairs(), n, sets, flow)
+        return [read_folds(q, fold) for q, fold in spread]
 
     def associate_through(self, mode: int, sets: Sequence[LabelSet], flow: Flow) -> list[Associations]:
         """``associate_through`` of several sets of labels of a mode."""
         n, n_actors = self.tensor.shape[mode], self.tensor.shape[self.lockstep.actor]
-        spread = spread_labels(self.entities(mode), n, sets, flow, more=n_actors)
+        spread = self._spread(("entities", mode, 0), self.entities(mode), n, sets, flow, more=n_actors)
         nobody = np.full(n_actors, -1)
         return [Associations(read_folds(q[:n], fold), read_folds(q[n:], nobody)) for q, fold in spread]
 
     def associate_shared(self, mode: int, other: int, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
         """``associate_shared`` of several sets of labels of a mode."""
         two_steps = flow.replace(iterations=2 * flow.iterations)
-        spread = spread_labels(self.shared(mode, other), self.tensor.shape[mode], sets, two_steps)
+        walk, n = self.shared(mode, other), self.tensor.shape[mode]
+        spread = self._spread(("shared", mode, other), walk, n, sets, two_steps)
         return [read_folds(q, fold) for q, fold in spread]
+
+    def _spread(
+        self, kind: tuple[str, int, int], walk: Walk, n: int, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
+    ) -> list[tuple[Floats, Numbers]]:
+        """``spread_labels``, but for sets that flowed before: a decision on one account leaves other modes' alone."""
+        keys = [(*kind, flow, _fingerprint(labels)) for labels in sets]
+        missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in self._flows}
+        flowed = spread_labels(walk, n, list(missing.values()), flow, more=more) if missing else []
+        with self._lock:
+            known: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = dict(self._flows)
+            known.update(zip(missing, flowed, strict=True))
+            kept = [*(key for key in known if key not in keys), *keys][-FLOWS:]
+            self._flows = {key: known[key] for key in kept}
+        return [known[key] for key in keys]
 
 
 def associate(lockstep: Lockstep, codes: npt.ArrayLike, values: npt.ArrayLike, **flow: Any) -> Floats:
@@ -258,12 +285,24 @@ def spread_labels(
     held = [_hold_out(labels, n, flow) for labels in sets]
     known = np.concatenate([*(labels for labels, _ in held), np.zeros((n, 0))], axis=1)
     known = np.concatenate([known, np.zeros((more, known.shape[1]))])
-    q = known
-    for _ in range(flow.iterations):
-        q = (1 - flow.restart) * walk(q) + flow.restart * known
-    q = q - flow.restart * known
+
+    def spread(labels: Floats) -> Floats:
+        q = labels
+        for _ in range(flow.iterations):
+            q = (1 - flow.restart) * walk(q) + flow.restart * labels
+        return q - flow.restart * labels
+
+    # No column feels another, so that they may be cut up among threads.
+    columns = [np.ascontiguousarray(part) for part in np.array_split(known, COLUMN_PIECES, axis=1) if part.size]
+    flowed = np.concatenate([*Threads().map(spread, columns), np.zeros((len(known), 0))], axis=1)
     ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
-    return [(part, fold) for part, (_, fold) in zip(np.split(q, ends, axis=1), held, strict=True)]
+    return [(part, fold) for part, (_, fold) in zip(np.split(flowed, ends, axis=1), held, strict=True)]
+
+
+def _fingerprint(labels: LabelSet) -> str:
+    digest = hashlib.sha256(np.asarray(labels.codes, np.int64).tobytes())
+    digest.update(np.asarray(labels.values, np.float64).tobytes())
+    return digest.hexdigest()
 
 
 def _hold_out(labels: LabelSet, n: int, flow: Flow) -> tuple[Floats, Numbers]:

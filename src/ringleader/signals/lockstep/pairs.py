@@ -14,7 +14,6 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +25,7 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.numba.pairs import Graph, Groups, Rule, lockstep_of_actors, support_of_groups
 from ringleader.kernels.protocol import available_threads
+from ringleader.runtime.executor import Threads
 from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import Roles, assign_roles, sides
@@ -267,10 +267,7 @@ def _deal(call: Callable[[tuple[int, int]], T], cost: Numbers, room: int, thread
     spans = [(int(a), int(b)) for a, b in itertools.pairwise(np.unique(np.concatenate([[0], edges, [count]])))]
     if not spans:
         spans = [(0, count)]
-    if threads == 1 or len(spans) == 1:
-        return [call(span) for span in spans]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(call, spans))
+    return Threads(threads).map(call, spans)
 
 
 def _single_meetings(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> sparse.csr_array:
