@@ -114,7 +114,7 @@ def test_verbose_shows_what_led_to_an_error(command: Run, tmp_path: Path, words:
 
 
 BROKEN = (
-    "import ringleader.cli.check as c\n"
+    "import ringleader.cli.reading as c\n"
     "def broken(*words, **more): raise {}\n"
     "c.parse_columns = broken\n"
     "from ringleader.cli import main; main()"

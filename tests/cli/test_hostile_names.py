@@ -16,8 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from ringleader.cli.app import app
-from ringleader.cli.rows import FORMULA, STEERING, defused
-from ringleader.wording import HIDDEN, harmless
+from ringleader.wording import FORMULA, HIDDEN, STEERING, defused, harmless
 
 HOSTILE = [
     "<script>alert(1)</script>",

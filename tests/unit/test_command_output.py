@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.cells import cell_len
 
 import ringleader as rl
 from ringleader.cli import evaluate as evaluate_command
@@ -19,9 +23,11 @@ from ringleader.cli.explain import _contribution
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
 from ringleader.cli.models import load
+from ringleader.cli.reading import ReadingOptions
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
 from ringleader.evaluation.truth import evaluate, read_truth
+from ringleader.wording import cell
 
 HOSTILE = ["a\r=1", "\r=1", "new\nline", "\n=1", "com,ma", 'q"uote', "plain"]
 
@@ -76,6 +82,43 @@ def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFra
 def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"week": pd.Timestamp("2016-03-28")})
     assert json.loads(capsys.readouterr().out) == {"week": "2016-03-28T00:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (pd.NaT, ""),
+        (0.123456, "0.1235"),
+        (np.float32(0.5), "0.5"),
+        (12_000, "12000"),
+        (True, "True"),
+        (pd.Timestamp("2016-03-28"), "2016-03-28"),
+        (np.datetime64("2016-03-28T10:30:00", "ns"), "2016-03-28T10:30:00"),
+        (["a", 0.25, None], "a, 0.25, "),
+    ],
+)
+def test_a_value_has_one_way_to_be_shown(value: object, shown: str) -> None:
+    assert cell(value) == shown
+
+
+def test_whole_numbers_are_grouped_where_it_is_asked() -> None:
+    assert [cell(n, thousands=True) for n in (12_000, np.int64(1_234_567), 0.5)] == ["12,000", "1,234,567", "0.5"]
+
+
+def test_columns_stand_below_each_other_also_with_wide_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["entity", "score"], [["大大大大", 1.0], ["b" * 200, 10.0]], limit=300)
+    lines = capsys.readouterr().out.splitlines()
+    assert {cell_len(line) for line in lines} == {200 + 2 + len("score")}
+    assert lines[2].endswith("b     10") and "b" * 200 in lines[2]
+
+
+def test_the_commands_that_learn_share_the_options_for_reading() -> None:
+    names = {field.name for field in fields(ReadingOptions)}
+    for name in ("fit", "check", "baseline"):
+        options = inspect.signature(import_module(f"ringleader.cli.{name}").command).parameters
+        assert names <= set(options) and "reading" not in options
 
 
 def test_sentences_are_told_to_their_end(

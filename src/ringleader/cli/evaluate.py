@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
-from ringleader.cli.models import load, unknown_lines
+from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder
+from ringleader.cli.reading import unknown_lines
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import LabelError
-from ringleader.evaluation import metrics
 from ringleader.wording import counted
 
 
@@ -78,15 +79,18 @@ def _shown(result: dict[str, Any], *names: str) -> list[str]:
 
 
 def _show_ranking(results: list[dict[str, Any]]) -> None:
-    columns = ["mode", "target", "accounts", "bad", "AUC", "matched AUC", "AP", "P@10", "P@50", "P@100", "calibration"]
-    print_table(columns, [_row(result) for result in results])
+    from ringleader.evaluation.metrics import BUDGETS
+
+    precision = [f"P@{budget}" for budget in BUDGETS]
+    columns = ["mode", "target", "accounts", "bad", "AUC", "matched AUC", "AP", *precision, "calibration"]
+    print_table(columns, [_row(result, BUDGETS) for result in results])
 
 
-def _row(result: dict[str, Any]) -> list[str]:
+def _row(result: dict[str, Any], budgets: Iterable[int]) -> list[str]:
     def shown(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
 
     figures = [result["auc"], result["matched_auc"], result["average_precision"]]
-    figures += [result["precision_at"].get(b) for b in metrics.BUDGETS] + [result["calibration_error"]]
+    figures += [result["precision_at"].get(b) for b in budgets] + [result["calibration_error"]]
     counts = [f"{result['accounts']:,}", f"{result['bad']:,}"]
     return [result["mode"], result["target"], *counts, *map(shown, figures)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.models import reading_notes, unknown_lines
 from ringleader.cli.options import Columns, Json, LabelFile, ModelFolder, TargetKindOption, parse_columns
+from ringleader.cli.reading import reading_notes, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
 from ringleader.wording import counted, harmless

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
+from ringleader.wording import cell, json_ready
 
 RowDict = dict[str, Any]
 Markdown = Callable[[Mapping[str, pd.DataFrame]], str]
@@ -65,7 +66,7 @@ class Results:
         frames = self.frames()
         text = (markdown or plain_markdown)(frames)
         try:
-            self._write("rows.json", json.dumps({"about": about, "tables": _plain(self.rows)}, indent=1) + "\n")
+            self._write("rows.json", json.dumps({"about": about, "tables": json_ready(self.rows)}, indent=1) + "\n")
             self._write("tables.md", f"Machine: {about}.\n\n{text}")
             for name, svg in figures(frames).items() if figures is not None else ():
                 self._write(name, svg)
@@ -86,7 +87,7 @@ def plain_markdown(frames: Mapping[str, pd.DataFrame]) -> str:
     """Every table as it stands."""
     parts = []
     for name, frame in frames.items():
-        rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+        rows = [[cell(value, ".3f") for value in row] for row in frame.itertuples(index=False)]
         parts.append(f"### {name}\n\n{markdown_table(list(frame.columns), rows)}")
     return "\n\n".join(parts) + "\n"
 
@@ -97,23 +98,8 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def _cell(value: Any) -> str:
-    if value is None or value != value:  # NaN
-        return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
-
-
-def _plain(value: Any) -> Any:
-    """JSON without NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and value != value else value
 
 
 def _cannot(folder: Path, error: OSError) -> StorageError:
