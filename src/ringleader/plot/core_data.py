@@ -166,7 +166,7 @@ def has_times(tensor: SparseTensor) -> bool:
     return _first(tensor, "time") is not None
 
 
-class Pairs(NamedTuple):
+class MatrixPairs(NamedTuple):
     """Distinct pairs of an item and an actor: how many reviews, and the level of their mean rating."""
 
     item: Numbers
@@ -175,7 +175,7 @@ class Pairs(NamedTuple):
     level: Numbers
 
 
-def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: Numbers) -> Pairs:
+def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: Numbers) -> MatrixPairs:
     """All pairs with one of these items or one of these actors."""
     codes = tensor.coordinates
     cells = np.flatnonzero(np.isin(codes[:, item], items) | np.isin(codes[:, actor], actors))
@@ -190,7 +190,7 @@ def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: 
         rating = np.asarray(tensor.vocabularies[k].values, np.float64)[codes[cells, k]]
         mean = np.bincount(where, weights=weight * rating, minlength=len(distinct)) / np.maximum(reviews, 1)
         level = _levels(tensor, mean)
-    return Pairs(distinct // tensor.shape[actor], distinct % tensor.shape[actor], reviews.astype(np.int64), level)
+    return MatrixPairs(distinct // tensor.shape[actor], distinct % tensor.shape[actor], reviews.astype(np.int64), level)
 
 
 def _levels(tensor: SparseTensor, rating: Floats) -> Numbers:
@@ -221,7 +221,7 @@ def _level_names(tensor: SparseTensor, used: Numbers) -> tuple[tuple[int, str], 
 
 
 def _matrix_rows(
-    tensor: SparseTensor, item: int, rows: Numbers, pairs: Pairs, actors: Numbers, core_rows: int
+    tensor: SparseTensor, item: int, rows: Numbers, pairs: MatrixPairs, actors: Numbers, core_rows: int
 ) -> tuple[Row, ...]:
     mine = np.isin(pairs.actor, actors)
     by_core = np.bincount(pairs.item[mine], weights=pairs.reviews[mine], minlength=tensor.shape[item])

@@ -15,7 +15,7 @@ from ringleader.plot.charts import Components, Curve, Training
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.plot.score_data import components, judged, precision_recall, roc, training
 from ringleader.report import about
-from ringleader.report.context import Context, CoreSection, Fact, HeldOut, Members, Ranking, Table
+from ringleader.report.context import Context, CoreMembers, CoreSection, Fact, HeldOut, RankingSection, Table
 from ringleader.report.ranking import Subject, ranking, subjects
 from ringleader.wording import counted, harmless, percent, plural, power_of_ten
 
@@ -92,7 +92,7 @@ def _unfinished(model: RingDetector) -> str:
 
 
 def _facts(
-    model: RingDetector, rankings: list[Ranking], cores: Cores, heldout: tuple[HeldOut, ...]
+    model: RingDetector, rankings: list[RankingSection], cores: Cores, heldout: tuple[HeldOut, ...]
 ) -> tuple[Fact, ...]:
     facts = [Fact(f"{int(model.tensor_.counts.sum()):,}", "reviews")]
     for found in [r for r in rankings if r.main][:2]:
@@ -107,7 +107,7 @@ def _facts(
     return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts and held.enough))
 
 
-def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tuple[str, ...]:
+def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores) -> tuple[str, ...]:
     found = []
     if not model.aligned_.n_labels:
         found.append(
@@ -161,7 +161,7 @@ def _core(model: RingDetector, core: Core) -> CoreSection:
         table = Table(
             (harmless(mode, 30), "chance that it belongs", "reviews in the core"), told, len(rows) - len(told)
         )
-        members.append(Members(counted(len(rows), harmless(mode, 30)), table))
+        members.append(CoreMembers(counted(len(rows), harmless(mode, 30)), table))
     return CoreSection(
         number=core.number,
         heading=f"Core {core.number}: {_people(core)}",

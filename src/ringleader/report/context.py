@@ -54,7 +54,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingSection:
     """The most suspicious entities of a mode for one target; ``main`` where it is the first of its mode."""
 
     key: str
@@ -70,7 +70,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Members:
+class CoreMembers:
     """Who belongs to a core, in one mode: name, strength, reviews; surest first."""
 
     heading: str
@@ -88,7 +88,7 @@ class CoreSection:
     matrix: Matrix | None
     timeline: Timeline | None
     ratings: Ratings | None
-    members: tuple[Members, ...]
+    members: tuple[CoreMembers, ...]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Context:
     unfinished: str
     facts: tuple[Fact, ...]
     findings: tuple[str, ...]
-    rankings: tuple[Ranking, ...]
+    rankings: tuple[RankingSection, ...]
     cores_table: Table
     cores: tuple[CoreSection, ...]
     cores_total: int

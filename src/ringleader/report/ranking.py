@@ -14,7 +14,7 @@ from ringleader.judge.inputs import Inputs
 from ringleader.judge.targets import OWN_LABEL
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
-from ringleader.report.context import Ranked, Ranking, Reason
+from ringleader.report.context import Ranked, RankingSection, Reason
 from ringleader.wording import harmless, percent, plural
 
 TOP, OTHER_TOP = 50, 15
@@ -49,7 +49,7 @@ def subjects(model: RingDetector) -> list[Subject]:
     return sorted(found, key=lambda s: (not s.main, s.target is None))
 
 
-def ranking(model: RingDetector, subject: Subject, key: str) -> Ranking:
+def ranking(model: RingDetector, subject: Subject, key: str) -> RankingSection:
     """The first entities of a mode, as the page shows them."""
     frame = model.scores(subject.mode, subject.name)
     column = column_of(frame)
@@ -61,7 +61,7 @@ def ranking(model: RingDetector, subject: Subject, key: str) -> Ranking:
     mode = harmless(subject.mode, 30)
     about = f" by {harmless(subject.name, 30)}" if subject.name not in (None, DEFAULT_TARGET) else ""
     rows = tuple(_ranked(row, column, reasons[i], in_core[i]) for i, row in enumerate(first.to_dict("records")))
-    return Ranking(
+    return RankingSection(
         key=key,
         heading=f"{mode[:1].upper()}{plural(mode)[1:]} to look at first{about}",
         main=subject.main,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ringleader.report.context import Context, CoreSection, Members, Table
+from ringleader.report.context import Context, CoreMembers, CoreSection, Table
 
 
 def shrink(context: Context) -> Context:
@@ -21,7 +21,7 @@ def shrink(context: Context) -> Context:
 
 
 def _core(core: CoreSection) -> CoreSection:
-    return replace(core, members=tuple(Members(m.heading, _table(m.table)) for m in core.members))
+    return replace(core, members=tuple(CoreMembers(m.heading, _table(m.table)) for m in core.members))
 
 
 def _table(table: Table) -> Table:
