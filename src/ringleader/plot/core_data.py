@@ -19,6 +19,8 @@ OTHER_ROWS, OTHER_COLUMNS = 10, 30
 """Items and actors beside the core, to compare with."""
 BINS = 170
 """Bins of a timeline."""
+RATINGS_TOLD = 12
+"""Ratings that the summary names: those that the core gives most."""
 LEVELS = 5
 WEEK, DAY, HOUR = 604_800, 86_400, 3_600
 UNITS = {WEEK: "week", DAY: "day", HOUR: "hour", 60: "minute"}
@@ -104,12 +106,12 @@ def timeline(tensor: SparseTensor, core: Core) -> Timeline:
         f"from {dates[peak]} with {percent(float(shares[peak]))} of its reviews; the market wrote "
         f"{percent(float(usual[peak]))} of its own then."
     )
-    told = [i for i in range(bins) if own[i]]
+    listed = [i for i in range(bins) if own[i]]
     return Timeline(
         title=title,
         summary=summary,
         header=("from", "core's reviews", "share of the core", "share of the market"),
-        rows=tuple((dates[i], f"{own[i]:,.0f}", percent(shares[i]), percent(usual[i])) for i in told),
+        rows=tuple((dates[i], f"{own[i]:,.0f}", percent(shares[i]), percent(usual[i])) for i in listed),
         starts=tuple(int(e) for e in edges),
         core=tuple(shares.tolist()),
         market=tuple(usual.tolist()),
@@ -130,14 +132,13 @@ def ratings(tensor: SparseTensor, core: Core) -> Ratings:
     names = tuple(f"{v:g}" for v in values[order])
     top = int(np.argmax(shares)) if len(shares) else 0
     own_share, usual_share = percent(float(shares[top])), percent(float(usual[top]))
+    loudest = np.sort(np.argsort(-shares, kind="stable")[:RATINGS_TOLD])
+    named = [f"{names[i]}: core {percent(shares[i])}, market {percent(usual[i])}" for i in loudest]
+    others = len(names) - len(named)
     title = f"{own_share} of the core's ratings are {names[top]}; {usual_share} in the market"
     return Ratings(
         title=title,
-        summary="Shares of the ratings. "
-        + "; ".join(
-            f"{n}: core {percent(a)}, market {percent(b)}" for n, a, b in zip(names, shares, usual, strict=True)
-        )
-        + ".",
+        summary=f"Shares of the ratings. {'; '.join(named)}{f'; and {others:,} others' if others else ''}.",
         header=("rating", "core's reviews", "share of the core", "share of the market"),
         rows=tuple(
             (n, f"{c:,.0f}", percent(a), percent(b)) for n, c, a, b in zip(names, own, shares, usual, strict=True)

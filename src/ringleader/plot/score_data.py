@@ -22,6 +22,8 @@ POINTS = 150
 """Points of a curve; more would not be seen."""
 TOLD = 25
 """Points of a curve whose numbers are told."""
+SWEEPS_DRAWN, SWEEPS_TOLD = 500, 100
+"""Sweeps whose likelihood is drawn, and those whose numbers are told."""
 TOP = 10
 
 
@@ -184,31 +186,32 @@ def training(model: RingDetector) -> Training:
     if not history:
         raise SettingsError("this model has done no sweep yet, so there is no training to draw")
     name = "log_likelihood" if any(_number(h["log_likelihood"]) is not None for h in history) else "log_posterior"
-    told = [h for h in history if _number(h[name]) is not None]
-    if not told:
+    measured = [h for h in history if _number(h[name]) is not None]
+    if not measured:
         raise SettingsError("the fit kept no likelihood, so there is no training to draw")
-    values = [float(h[name]) for h in told]
-    held = [_number(h["heldout_log_likelihood"]) for h in told]
-    complete = tuple(float(v) for v in held if v is not None) if all(v is not None for v in held) else ()
+    values = [float(h[name]) for h in measured]
+    heldout = [v for h in measured if (v := _number(h["heldout_log_likelihood"])) is not None]
+    complete = len(heldout) == len(measured)
+    drawn, listed = _thinned(len(measured), SWEEPS_DRAWN), _thinned(len(measured), SWEEPS_TOLD)
     word = "log-likelihood per review" if name == "log_likelihood" else "log-posterior"
     went = "rose" if values[-1] > values[0] else "went"
-    sweeps = range(1, len(told) + 1)
     return Training(
-        title=f"The {word} {went} from {values[0]:,.4g} to {values[-1]:,.4g} in {counted(len(told), 'sweep')}",
+        title=f"The {word} {went} from {values[0]:,.4g} to {values[-1]:,.4g} in {counted(len(measured), 'sweep')}",
         summary=f"{word.capitalize()} after each sweep" + (", also on held-out reviews." if complete else "."),
         header=("sweep", word, *(("held-out reviews",) if complete else ()), "effective rank"),
         rows=tuple(
             (
-                f"{i}",
-                f"{v:,.5g}",
-                *((f"{complete[i - 1]:,.5g}",) if complete else ()),
-                f"{_number(h['effective_rank']) or math.nan:.2f}",
+                f"{i + 1}",
+                f"{values[i]:,.5g}",
+                *((f"{heldout[i]:,.5g}",) if complete else ()),
+                f"{_number(measured[i]['effective_rank']) or math.nan:.2f}",
             )
-            for i, v, h in zip(sweeps, values, told, strict=True)
+            for i in listed
         ),
-        sweeps=tuple(sweeps),
-        likelihood=tuple(values),
-        heldout=complete,
+        left_out=len(measured) - len(listed),
+        sweeps=tuple(i + 1 for i in drawn),
+        likelihood=tuple(values[i] for i in drawn),
+        heldout=tuple(heldout[i] for i in drawn) if complete else (),
     )
 
 
