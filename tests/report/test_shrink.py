@@ -14,7 +14,7 @@ from page_checks import faults, parse
 import ringleader as rl
 from ringleader import report
 from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Scores, Timeline, Training
-from ringleader.plot.score_data import SWEEPS_DRAWN, SWEEPS_TOLD, training
+from ringleader.plot.score_data import SWEEPS_DRAWN, SWEEPS_LISTED, training
 from ringleader.report.build import build
 from ringleader.report.context import (
     Context,
@@ -187,7 +187,7 @@ def test_training_is_drawn_and_told_in_few_sweeps(number: int) -> None:
     names = ("log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
     history = [dict.fromkeys(names, -1.0 / (i + 1)) for i in range(number)]
     chart = training(SimpleNamespace(history_=history))  # type: ignore[arg-type]
-    assert all_rows(chart) == number and len(chart.rows) == min(number, SWEEPS_TOLD)
+    assert all_rows(chart) == number and len(chart.rows) == min(number, SWEEPS_LISTED)
     assert len(chart.sweeps) == len(chart.likelihood) == len(chart.heldout) == min(number, SWEEPS_DRAWN)
     assert (chart.sweeps[0], chart.sweeps[-1], chart.rows[-1][0]) == (1, number, f"{number}")
     assert f"{number:,} sweep" in chart.title

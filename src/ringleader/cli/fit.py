@@ -110,7 +110,9 @@ def command(
         with stop_signals(), sweep_bar(lambda: detector.config_.sweeps, entries, quiet=VOICE.quiet or as_json) as bar:
             detector.fit(tensor, labels, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated) as stopped:
-        left = f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing is kept"
+        left = (
+            f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing was saved"
+        )
         if isinstance(stopped, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped; {left}") from None
         warn(f"stopped; {left}")

@@ -19,7 +19,7 @@ OTHER_ROWS, OTHER_COLUMNS = 10, 30
 """Items and actors beside the core, to compare with."""
 BINS = 170
 """Bins of a timeline."""
-RATINGS_TOLD = 12
+RATINGS_NAMED = 12
 """Ratings that the summary names: those that the core gives most."""
 LEVELS = 5
 WEEK, DAY, HOUR = 604_800, 86_400, 3_600
@@ -132,7 +132,7 @@ def ratings(tensor: SparseTensor, core: Core) -> Ratings:
     names = tuple(f"{v:g}" for v in values[order])
     top = int(np.argmax(shares)) if len(shares) else 0
     own_share, usual_share = percent(float(shares[top])), percent(float(usual[top]))
-    loudest = np.sort(np.argsort(-shares, kind="stable")[:RATINGS_TOLD])
+    loudest = np.sort(np.argsort(-shares, kind="stable")[:RATINGS_NAMED])
     named = [f"{names[i]}: core {percent(shares[i])}, market {percent(usual[i])}" for i in loudest]
     others = len(names) - len(named)
     title = f"{own_share} of the core's ratings are {names[top]}; {usual_share} in the market"
