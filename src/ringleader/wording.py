@@ -88,15 +88,15 @@ def power_of_ten(exponent: float) -> str:
     return "10" + str(math.ceil(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def cell(value: Any, digits: str = ".4g", *, thousands: bool = False) -> str:
-    """A value as the cell of a table: empty where it is missing, numbers in ``digits``, lists with commas.
+def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: str = "") -> str:
+    """A value as the cell of a table: ``missing`` for None, NaN and NaT, numbers in ``digits``, lists with commas.
 
     ``thousands`` groups the digits of whole numbers: 12,000. Texts stay as they are: see ``harmless``.
     """
     if isinstance(value, (list, tuple)):
-        return ", ".join(cell(item, digits, thousands=thousands) for item in value)
+        return ", ".join(cell(item, digits, thousands=thousands, missing=missing) for item in value)
     if value is None or value != value:  # NaN and NaT equal nothing
-        return ""
+        return missing
     if _is_time(value):
         return say_time(value)
     if isinstance(value, Real) and not isinstance(value, Integral):

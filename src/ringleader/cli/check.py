@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ringleader.cli.options import Json, ReviewTable, TargetKindOption
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.wording import counted, harmless
+from ringleader.wording import cell, counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
@@ -96,7 +96,7 @@ def show_labels(about: dict[str, Any]) -> None:
     print_table(
         ["mode", "target", "known", "positive"],
         [
-            [t["mode"], t["target"], f"{t['known']:,}", "-" if t["positive"] is None else f"{t['positive']:,}"]
+            [t["mode"], t["target"], *(cell(t[name], thousands=True, missing="-") for name in ("known", "positive"))]
             for t in about["targets"]
         ],
     )

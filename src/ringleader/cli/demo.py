@@ -12,7 +12,7 @@ import typer
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.wording import harmless, json_ready
+from ringleader.wording import cell, harmless, json_ready
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -146,4 +146,4 @@ def _truth(seller: dict[str, Any]) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return cell(value, ".1%", missing="-")

@@ -12,7 +12,7 @@ from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.reading import unknown_lines
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import LabelError
-from ringleader.wording import counted
+from ringleader.wording import cell, counted
 
 
 def command(
@@ -55,7 +55,8 @@ def show(results: list[dict[str, Any]]) -> None:
     numbers = [result for result in results if "rank_correlation" in result]
     if numbers:
         rows = [
-            [r["mode"], r["target"], f"{r['accounts']:,}", *_shown(r, "rank_correlation", "error")] for r in numbers
+            [r["mode"], r["target"], f"{r['accounts']:,}", *_figures([r["rank_correlation"], r["error"]], ".3g")]
+            for r in numbers
         ]
         print_table(["mode", "target", "accounts", "rank correlation", "typical error"], rows)
     if len(numbers) < len(results):
@@ -74,8 +75,8 @@ def show(results: list[dict[str, Any]]) -> None:
             note(f"{about}: {result['known_left_out']:,} left out, whose label the model knows (--include-known)")
 
 
-def _shown(result: dict[str, Any], *names: str) -> list[str]:
-    return ["-" if result[name] is None else f"{result[name]:.3g}" for name in names]
+def _figures(values: Iterable[float | None], digits: str) -> list[str]:
+    return [cell(value, digits, missing="-") for value in values]
 
 
 def _show_ranking(results: list[dict[str, Any]]) -> None:
@@ -87,10 +88,7 @@ def _show_ranking(results: list[dict[str, Any]]) -> None:
 
 
 def _row(result: dict[str, Any], budgets: Iterable[int]) -> list[str]:
-    def shown(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
-
     figures = [result["auc"], result["matched_auc"], result["average_precision"]]
     figures += [result["precision_at"].get(b) for b in budgets] + [result["calibration_error"]]
     counts = [f"{result['accounts']:,}", f"{result['bad']:,}"]
-    return [result["mode"], result["target"], *counts, *map(shown, figures)]
+    return [result["mode"], result["target"], *counts, *_figures(figures, ".3f")]

@@ -23,6 +23,8 @@ SQUARE = np.array([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)])
 SQUARE_CODES = np.array([1, 2, 2, 2, 79], np.uint8)  # matplotlib's MOVETO, LINETO and CLOSEPOLY
 FOOT = 0.7
 """Where the bars of a logarithmic histogram stand, so that one entity is seen."""
+MARKED_POINTS = 60
+"""Points of a line up to which each has a mark."""
 TIME_TICKS = 6
 """Ticks of a time axis, at most."""
 TICK_FORMATS = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"]
@@ -151,9 +153,10 @@ def _curve(chart: Curve, ax: Axes) -> Axes:
 def _training(chart: Training, ax: Axes) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
-    ax.plot(chart.sweeps, chart.likelihood, color=CORE, linewidth=1.8, marker="o", markersize=3.5, label="training")
-    if chart.heldout:
-        ax.plot(chart.sweeps, chart.heldout, color=GOOD, linewidth=1.8, marker="o", markersize=3.5, label="held out")
+    marker = "o" if len(chart.sweeps) <= MARKED_POINTS else ""
+    for values, colour, name in ((chart.likelihood, CORE, "training"), (chart.heldout, GOOD, "held out")):
+        if values:
+            ax.plot(chart.sweeps, values, color=colour, linewidth=1.8, marker=marker, markersize=3.5, label=name)
     _prepare(ax, chart, grid="y")
     if chart.heldout:
         _legend(ax)
