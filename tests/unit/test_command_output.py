@@ -73,10 +73,10 @@ def test_small_numbers_stay_above_nought_in_jsonl(tmp_path: Path) -> None:
 
 def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFrame) -> None:
     modes = ["rank=reviewer", "evidence=product", "count=seller"]
-    found = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
-    assert len(set(found.columns)) == len(found.columns)
-    assert found["rank_"].tolist() == list(range(1, len(found) + 1))
-    assert found["evidence_"].is_monotonic_decreasing and found["rank"].isin(set(reviews["reviewer"])).all()
+    frame = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
+    assert len(set(frame.columns)) == len(frame.columns)
+    assert frame["rank_"].tolist() == list(range(1, len(frame) + 1))
+    assert frame["evidence_"].is_monotonic_decreasing and frame["rank"].isin(set(reviews["reviewer"])).all()
 
 
 def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,10 +126,10 @@ def test_sentences_are_told_to_their_end(
 ) -> None:
     model.save(tmp_path / "m")
     explain(str(tmp_path / "m"), "s0", mode="seller")
-    told, found = capsys.readouterr().out, model.explain("seller", "s0").contributions
-    assert found["sentence"][:10].str.len().max() > 60
-    for sentence in found["sentence"][:10]:
-        assert sentence in told
+    printed, contributions = capsys.readouterr().out, model.explain("seller", "s0").contributions
+    assert contributions["sentence"][:10].str.len().max() > 60
+    for sentence in contributions["sentence"][:10]:
+        assert sentence in printed
 
 
 def test_nobody_stands_above_all_of_those_it_is_one_of() -> None:
@@ -149,8 +149,8 @@ def test_a_value_is_told_with_its_target_and_interval(
     fitted.save(tmp_path / "m")
     explain(str(tmp_path / "m"), "s15", mode="seller")
     row = fitted.scores("seller").set_index("entity").loc["s15"]
-    told = f"value of loss {row['value']:.4g} (90% interval {row['lower']:.4g} to {row['upper']:.4g})\n"
-    assert told in capsys.readouterr().out
+    expected = f"value of loss {row['value']:.4g} (90% interval {row['lower']:.4g} to {row['upper']:.4g})\n"
+    assert expected in capsys.readouterr().out
 
 
 def test_a_table_is_written_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
@@ -224,10 +224,10 @@ def test_what_is_given_and_not_used_is_said(reviews: pd.DataFrame) -> None:
     assert _unused(rl.RingDetector(rank=2, epochs=1).fit(tensor, known)) == []
 
 
-@pytest.mark.parametrize("given", [["0.1", "0.2"], ["seller=0.1", "seller=0.2"]])
-def test_a_prevalence_given_twice_is_refused(given: list[str]) -> None:
+@pytest.mark.parametrize("texts", [["0.1", "0.2"], ["seller=0.1", "seller=0.2"]])
+def test_a_prevalence_given_twice_is_refused(texts: list[str]) -> None:
     with pytest.raises(SettingsError, match="twice"):
-        _prevalence(given)
+        _prevalence(texts)
 
 
 def test_reviews_have_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:
