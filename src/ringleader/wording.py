@@ -106,12 +106,15 @@ def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: s
 
 def say_time(value: date | np.datetime64) -> str:
     """``2016-03-28`` where the time begins a day, else ``2016-03-28T10:30:00``."""
-    text = value.isoformat() if isinstance(value, date) else str(value.astype("datetime64[s]"))
-    return text.removesuffix("T00:00:00")
+    return _iso(value).removesuffix("T00:00:00")
 
 
 def _is_time(value: Any) -> bool:
     return isinstance(value, date) or type(value).__name__ == "datetime64"
+
+
+def _iso(value: date | np.datetime64) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value.astype("datetime64[s]"))
 
 
 def json_ready(value: Any) -> Any:
@@ -120,8 +123,8 @@ def json_ready(value: Any) -> Any:
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
-    if isinstance(value, date):
-        return value.isoformat() if value == value else None  # NaT equals nothing
+    if _is_time(value):
+        return _iso(value) if value == value else None  # NaT equals nothing
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return json_ready(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -27,7 +27,7 @@ from ringleader.cli.reading import ReadingOptions
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
 from ringleader.evaluation.truth import evaluate, read_truth
-from ringleader.wording import cell
+from ringleader.wording import cell, json_ready
 
 HOSTILE = ["a\r=1", "\r=1", "new\nline", "\n=1", "com,ma", 'q"uote', "plain"]
 
@@ -82,6 +82,27 @@ def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFra
 def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"week": pd.Timestamp("2016-03-28")})
     assert json.loads(capsys.readouterr().out) == {"week": "2016-03-28T00:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (float("nan"), None),
+        (float("-inf"), None),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (pd.NaT, None),
+        (np.datetime64("2016-03-28", "ns"), "2016-03-28T00:00:00"),
+        (np.array([1.0, np.nan]), [1.0, None]),
+        ((1, "a"), [1, "a"]),
+        ({3: {"deep": [np.nan]}}, {"3": {"deep": [None]}}),
+    ],
+)
+def test_what_json_cannot_hold_is_made_ready(value: object, written: object) -> None:
+    ready = json_ready(value)
+    assert ready == written and type(ready) is type(written)
+    json.dumps(ready, allow_nan=False)
 
 
 @pytest.mark.parametrize(
