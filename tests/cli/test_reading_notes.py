@@ -36,10 +36,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_fit_and_update_say_once_what_is_odd_about_the_times(command: Run, folder: Path, tmp_path: Path) -> None:
     words = ["fit", folder / "early.csv", "--rank", 2, "--epochs", 1]
-    told = command(*words, "--out", tmp_path / "model")
-    assert told.returncode == 0, told.stderr
-    assert told.stderr.count(f"note: {EARLY}") == 1
-    assert EARLY not in told.stdout
+    done = command(*words, "--out", tmp_path / "model")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"note: {EARLY}") == 1
+    assert EARLY not in done.stdout
     updated = command("update", tmp_path / "model", folder / "dates.csv")
     assert updated.returncode == 0, updated.stderr
     assert updated.stderr.count(f"note: {DATE}") == 1
@@ -50,10 +50,10 @@ def test_with_json_what_is_odd_is_in_the_json_alone(command: Run, folder: Path, 
     fit = command("fit", folder / "early.csv", "--rank", 2, "--epochs", 1, "--out", tmp_path / "model", "--json")
     update = command("update", tmp_path / "model", folder / "early.csv", "--json")
     baseline = command("baseline", "degree", folder / "early.csv", "--mode", "product", "--json")
-    for told in (fit, update, baseline):
-        assert told.returncode == 0, told.stderr
-        assert json.loads(told.stdout)["warnings"] == [EARLY]
-        assert EARLY not in told.stderr
+    for done in (fit, update, baseline):
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["warnings"] == [EARLY]
+        assert EARLY not in done.stderr
 
 
 def test_a_baseline_says_it_and_is_quiet_when_asked(command: Run, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from ring_market import HOSTILE, detector, ring_labels, ring_table
 
 import ringleader as rl
-from ringleader.tables.read import Example
+from ringleader.tables.relation import Example
 from ringleader.tensor.vocabulary import Vocabulary
 
 

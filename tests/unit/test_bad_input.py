@@ -14,8 +14,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError, StorageError
-from ringleader.tables import files, read
-from ringleader.tables import row_reader as careful
+from ringleader.tables import files, relation, row_reader
 from ringleader.tables.check import CheckReport
 
 HEADER = "reviewer,product,rating,timestamp\n"
@@ -171,7 +170,7 @@ def test_ratings_in_a_frame_may_be_mixed_objects() -> None:
     table = pd.DataFrame({"reviewer": list("abcd"), "product": "x", "rating": [5, "4", None, "bad"]})
     report = report_of(table)
     assert report.rejected == {"missing rating": 1, "rating is not a number": 1}
-    assert {e.where for e in report.examples} == {"row 2", "row 3"}
+    assert {e.where for e in report.examples} == {"row 3", "row 4"}
 
 
 def test_strange_times_are_counted_or_noted(tmp_path: Path) -> None:
@@ -351,15 +350,15 @@ def test_a_full_disk_while_spilling_is_said_plainly(tmp_path: Path, monkeypatch:
     rng = np.random.default_rng(0)
     n = 1_000_000
     table = pa.table({name: pa.array(rng.integers(0, n, n)).cast(pa.string()) for name in ("reviewer", "product")})
-    rows = read.Relation.rows
+    rows = relation.Relation.rows
 
-    def with_little_disk(self: read.Relation, sql: str) -> object:
+    def with_little_disk(self: relation.Relation, sql: str) -> object:
         if not hasattr(self, "limited"):
             self.limited = True  # type: ignore[attr-defined]
             rows(self, "SET max_temp_directory_size = '1MB'")
         return rows(self, sql)
 
-    monkeypatch.setattr(read.Relation, "rows", with_little_disk)
+    monkeypatch.setattr(relation.Relation, "rows", with_little_disk)
     with pytest.raises(StorageError, match="the disk is full"):
         rl.read_reviews(table, memory_limit="64MB", temp_directory=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -382,13 +381,13 @@ def test_files_with_other_columns_are_refused_by_name(tmp_path: Path) -> None:
         rl.read_reviews(tmp_path)
 
 
-def test_the_careful_reader_and_the_fast_one_agree(tmp_path: Path) -> None:
+def test_the_row_reader_and_the_fast_one_agree(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     pieces = ["a", ",", '"', "\n", "é", " ", "7", "\t"]
     rows = [["".join(rng.choice(pieces, 5)) for _ in range(3)] for _ in range(300)]
     text = "r,p,q\n" + "".join(",".join('"' + f.replace('"', '""') + '"' for f in row) + "\n" for row in rows)
     path = put(tmp_path, text)
-    records = [r.fields for r in careful.csv_rows(path, ",", 3) if isinstance(r, careful.Record)]
+    records = [r.fields for r in row_reader.csv_rows(path, ",", 3) if isinstance(r, row_reader.Record)]
     assert records == rows
     table = pd.DataFrame(rows, columns=["r", "p", "q"])
     fast = rl.read_reviews(path, modes=["r=r", "p=p", "q=q"]).decode()

@@ -144,7 +144,7 @@ def test_taste_is_told_from_lockstep_where_chance_explains_neither(monkeypatch: 
     tensor = rl.read_reviews(pd.concat([honest(weeks=40), fans], ignore_index=True))
     lockstep = find_lockstep(tensor)
     assert len(find_cores(tensor, lockstep)) == 0
-    monkeypatch.setattr("ringleader.cores.taste", lambda *_: math.inf)
+    monkeypatch.setattr("ringleader.cores.find.taste", lambda *_: math.inf)
     assert [len(core.members["reviewer"].codes) for core in find_cores(tensor, lockstep)] == [80]
 
 

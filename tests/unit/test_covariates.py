@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ringleader.errors import SettingsError
 from ringleader.signals.behaviour import Covariates, behaviour, read_market
 from ringleader.signals.behaviour.time import say_length, windows_for
-from ringleader.signals.lockstep import rating_sides
+from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 

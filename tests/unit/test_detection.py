@@ -14,8 +14,9 @@ from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import evaluate
-from ringleader.judge.targets import OWN_LABEL, contributions
+from ringleader.judge.contributions import OWN_LABEL, head_contributions
 from ringleader.known.covariates import read_covariates
+from ringleader.signals import Suspicion
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +178,8 @@ def test_a_part_of_the_suspicion_that_is_ordinary_adds_nothing(model: rl.RingDet
     names, flat = ("x", "y", "z"), np.zeros(model.tensor_.shape[k])
     loud = flat.copy()
     loud[code] = 3.0
-    told, amounts = contributions(head, np.array([code]), (names, [flat, loud, loud]))
-    added = dict(zip(told, amounts[0], strict=True))
+    parts = head_contributions(head, np.array([code]), Suspicion(names, (flat, loud, loud)))
+    added = dict(zip(parts.names, parts.amounts[0], strict=True))
     assert added["x"] == 0 and added["y"] == added["z"] > 0
     assert added["y"] + added["z"] == pytest.approx(head.contributions([code])[0, -1], abs=1e-12)
 

@@ -13,7 +13,8 @@ from scipy.stats import rankdata
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.judge.head import Head, HeadSettings, blind_likelihood, fit_head
+from ringleader.judge.binary import blind_likelihood, fit_head
+from ringleader.judge.head import Head
 from ringleader.judge.posterior import (
     ByLabels,
     ByWeights,
@@ -25,7 +26,8 @@ from ringleader.judge.posterior import (
     log_posterior,
 )
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
-from ringleader.judge.real import RealHead, fit_real_head
+from ringleader.judge.priors import HeadSettings
+from ringleader.judge.real import fit_real_head
 from ringleader.kernels.logistic import logistic
 
 N, F, M = 400, 4, 60
@@ -43,7 +45,7 @@ def population(seed: int = 0, n: int = N, f: int = F) -> tuple[np.ndarray, np.nd
 
 def fitted(**settings: object) -> tuple[Head, np.ndarray, np.ndarray, np.ndarray]:
     x, evidence, z = population()
-    head = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence, settings=HeadSettings(**settings))
+    head = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence, settings=HeadSettings(**settings))
     return head, x, evidence, z
 
 
@@ -122,16 +124,16 @@ def test_bends_hold_no_line_and_unit_variance_together() -> None:
 def test_ranks_average_ties_and_map_new_values() -> None:
     x = np.array([[3.0], [1.0], [1.0], [2.0], [9.0]])
     ranks = rank_all(x)
-    u = (ranks.known[:, 0] + 0.5) / 65536
+    u = (ranks.levels[:, 0] + 0.5) / 65536
     np.testing.assert_allclose(u, (rankdata(x[:, 0]) - 0.5) / 5, atol=1e-4)
-    np.testing.assert_array_equal(ranks.of(x), ranks.known)
-    assert ranks.of(np.array([[-5.0]])) == ranks.known[1]
+    np.testing.assert_array_equal(ranks.of(x), ranks.levels)
+    assert ranks.of(np.array([[-5.0]])) == ranks.levels[1]
 
 
 def test_design_columns_are_centred() -> None:
     x, _, _ = population()
     ranks = rank_all(x)
-    rows = lay_out(ranks, 5, None).rows(ranks.known)
+    rows = lay_out(ranks, 5, None).rows(ranks.levels)
     np.testing.assert_allclose(rows[:, 1:].mean(axis=0), 0, atol=1e-10)
 
 
@@ -140,7 +142,7 @@ def test_contributions_and_intercept_sum_to_the_log_odds() -> None:
     parts = head.contributions()
     scores = head.predict()
     assert parts.shape == (N, len(head.names))
-    np.testing.assert_allclose(parts.sum(axis=1) + head.intercept, scores.log_odds, atol=1e-9)
+    np.testing.assert_allclose(parts.sum(axis=1) + head.intercept, scores.predictor, atol=1e-9)
     np.testing.assert_allclose(parts.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(head.contributions([7, 3]), parts[[7, 3]])
 
@@ -148,9 +150,9 @@ def test_contributions_and_intercept_sum_to_the_log_odds() -> None:
 def test_intervals_hold_the_probability_and_the_mean_is_the_prevalence() -> None:
     head, *_ = fitted(prevalence=0.09)
     scores = head.predict()
-    assert (scores.lower < scores.probability).all()
-    assert (scores.probability < scores.upper).all()
-    assert scores.probability.mean() == pytest.approx(0.09, abs=1e-6)
+    assert (scores.lower < scores.value).all()
+    assert (scores.value < scores.upper).all()
+    assert scores.value.mean() == pytest.approx(0.09, abs=1e-6)
     assert head.prevalence == 0.09
     assert not head.estimated
 
@@ -163,36 +165,36 @@ def test_a_wider_interval_holds_the_narrower() -> None:
 
 def test_predicting_the_population_again_gives_the_same() -> None:
     head, x, evidence, _ = fitted()
-    np.testing.assert_array_equal(head.predict(x, evidence).log_odds, head.predict().log_odds)
-    with pytest.raises(SettingsError, match="fallback"):
+    np.testing.assert_array_equal(head.predict(x, evidence).predictor, head.predict().predictor)
+    with pytest.raises(SettingsError, match="suspicion"):
         head.predict(x)
 
 
 def test_same_input_same_answer_bit_for_bit_and_label_order_is_nothing() -> None:
     x, evidence, z = population()
     order = np.random.default_rng(3).permutation(M)
-    one = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
-    two = fit_head(x, NAMES, order, z[order], fallback=evidence)
+    one = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
+    two = fit_head(x, NAMES, order, z[order], suspicion=evidence)
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_array_equal(one.predict().upper, two.predict().upper)
 
 
 def test_permuting_entities_and_inputs_permutes_scores() -> None:
     x, evidence, z = population()
-    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
+    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
     rng = np.random.default_rng(4)
     entities, inputs = rng.permutation(N), rng.permutation(F)
     place = np.argsort(entities)
-    other = fit_head(x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], fallback=evidence[entities])
-    np.testing.assert_allclose(other.predict().log_odds, base.predict().log_odds[entities], atol=1e-6)
+    other = fit_head(x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], suspicion=evidence[entities])
+    np.testing.assert_allclose(other.predict().predictor, base.predict().predictor[entities], atol=1e-6)
     parts = base.contributions(entities)[:, [*inputs, F]]
     np.testing.assert_allclose(other.contributions(), parts, atol=1e-6)
 
 
 def test_monotone_transformations_change_nothing() -> None:
     x, evidence, z = population()
-    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
-    bent = fit_head(np.exp(x), NAMES, np.arange(M), z[:M], fallback=evidence**3)
+    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
+    bent = fit_head(np.exp(x), NAMES, np.arange(M), z[:M], suspicion=evidence**3)
     np.testing.assert_array_equal(bent.weights, base.weights)
 
 
@@ -208,13 +210,13 @@ def test_arrays_give_the_head_back() -> None:
 @pytest.mark.parametrize(("values", "word"), [([1.0] * 5, "abusive"), ([-1.0] * 5, "good"), ([], "0 labels")])
 def test_one_class_falls_back_to_evidence_and_says_so(values: list[float], word: str) -> None:
     x, evidence, _ = population()
-    head = fit_head(x, NAMES, np.arange(len(values)), values, fallback=evidence, settings=HeadSettings(prevalence=0.1))
+    head = fit_head(x, NAMES, np.arange(len(values)), values, suspicion=evidence, settings=HeadSettings(prevalence=0.1))
     assert head.kind == "evidence"
     assert word in head.note
     scores = head.predict()
-    np.testing.assert_array_equal(np.argsort(scores.log_odds, kind="stable"), np.argsort(evidence, kind="stable"))
-    assert scores.probability.mean() == pytest.approx(0.1, abs=1e-6)
-    assert (scores.lower <= scores.probability).all()
+    np.testing.assert_array_equal(np.argsort(scores.predictor, kind="stable"), np.argsort(evidence, kind="stable"))
+    assert scores.value.mean() == pytest.approx(0.1, abs=1e-6)
+    assert (scores.lower <= scores.value).all()
 
 
 def test_without_evidence_the_fallback_says_that_too() -> None:
@@ -223,23 +225,23 @@ def test_without_evidence_the_fallback_says_that_too() -> None:
     assert "no evidence" in head.note
     assert "assumed" in head.note
     scores = head.predict()
-    np.testing.assert_allclose(scores.probability, 0.1, atol=1e-6)
+    np.testing.assert_allclose(scores.value, 0.1, atol=1e-6)
     assert (scores.lower < 0.03).all() and (scores.upper > 0.3).all(), "what is assumed is not known"
 
 
 def test_two_labels_keep_the_order_of_the_evidence_roughly() -> None:
     x, evidence, _ = population()
-    head = fit_head(x, NAMES, [0, 1], [1.0, -1.0], fallback=evidence)
+    head = fit_head(x, NAMES, [0, 1], [1.0, -1.0], suspicion=evidence)
     assert head.kind == "additive"
-    assert np.corrcoef(rankdata(head.predict().log_odds), rankdata(evidence))[0, 1] > 0.9
+    assert np.corrcoef(rankdata(head.predict().predictor), rankdata(evidence))[0, 1] > 0.9
 
 
 def test_constant_columns_are_dropped_and_add_nothing() -> None:
     x, evidence, z = population()
     with_constant = np.column_stack([x, np.full(N, 7.0)])
-    base = fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence)
-    head = fit_head(with_constant, [*NAMES, "same"], np.arange(M), z[:M], fallback=evidence)
-    np.testing.assert_allclose(head.predict().log_odds, base.predict().log_odds, atol=1e-9)
+    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
+    head = fit_head(with_constant, [*NAMES, "same"], np.arange(M), z[:M], suspicion=evidence)
+    np.testing.assert_allclose(head.predict().predictor, base.predict().predictor, atol=1e-9)
     np.testing.assert_array_equal(head.contributions()[:, F], 0)
 
 
@@ -257,12 +259,12 @@ def test_hard_inputs_stay_finite(case: str) -> None:
         x = np.ones((N, 3))
     else:
         x = x * 1e300
-    head = fit_head(x, [str(j) for j in range(x.shape[1])], np.arange(m), z[:m], fallback=evidence)
+    head = fit_head(x, [str(j) for j in range(x.shape[1])], np.arange(m), z[:m], suspicion=evidence)
     scores = head.predict()
     assert all(np.isfinite(part).all() for part in scores)
-    assert np.isfinite(head.loo_log_odds).all()
+    assert np.isfinite(head.left_out).all()
     if case == "separable":
-        assert (scores.probability[z > 0].mean()) > (scores.probability[z < 0].mean())
+        assert (scores.value[z > 0].mean()) > (scores.value[z < 0].mean())
 
 
 @budget(max_examples=25, deadline=None)
@@ -271,7 +273,7 @@ def test_any_small_population_gives_probabilities(seed: int, n: int, f: int, m: 
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 3, size=(n, f)).astype(float)
     codes = rng.choice(n, min(m, n), replace=False)
-    head = fit_head(x, [str(j) for j in range(f)], codes, rng.choice([-1.0, 1.0], len(codes)), fallback=x[:, 0])
+    head = fit_head(x, [str(j) for j in range(f)], codes, rng.choice([-1.0, 1.0], len(codes)), suspicion=x[:, 0])
     scores = head.predict()
     assert (scores.lower >= 0).all()
     assert (scores.upper <= 1).all()
@@ -285,11 +287,11 @@ def test_bad_input_is_named() -> None:
         fit_head(x, NAMES, np.arange(M), z[:M])
     x[3, 2] = 0
     with pytest.raises(SettingsError, match="evidence prior"):
-        fit_head(x, NAMES, np.arange(M), z[:M], fallback=np.full(N, np.inf))
+        fit_head(x, NAMES, np.arange(M), z[:M], suspicion=np.full(N, np.inf))
     with pytest.raises(SettingsError, match="names"):
         fit_head(x, NAMES[:2], np.arange(M), z[:M])
     with pytest.raises(SettingsError, match="shape"):
-        fit_head(x, NAMES, np.arange(M), z[:M], fallback=evidence[:5])
+        fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence[:5])
     with pytest.raises(LabelError, match="codes from 0"):
         fit_head(x, NAMES, [N], [1.0])
     with pytest.raises(LabelError, match="twice"):
@@ -322,15 +324,15 @@ def test_real_targets_are_learned_with_their_noise() -> None:
     covered = ((scores.lower <= want) & (want <= scores.upper)).mean()
     assert 0.75 < covered < 0.99
     np.testing.assert_allclose(head.contributions().sum(axis=1) + head.intercept, scores.value, atol=1e-9)
-    error = np.abs(head.loo_values - seen[:300]).mean()
+    error = np.abs(head.left_out - seen[:300]).mean()
     assert error > np.abs(scores.value[:300] - seen[:300]).mean()
-    again = RealHead.from_arrays(head.to_arrays())
+    again = Head.from_arrays(head.to_arrays())
     np.testing.assert_array_equal(again.predict(x).value, scores.value)
 
 
 def test_real_targets_without_spread_are_their_mean() -> None:
     x, evidence, _ = population()
-    head = fit_real_head(x, NAMES, [1, 2, 3, 4], [5.0] * 4, fallback=evidence)
+    head = fit_real_head(x, NAMES, [1, 2, 3, 4], [5.0] * 4, suspicion=evidence)
     assert head.kind == "constant"
     scores = head.predict()
     np.testing.assert_allclose(scores.value, 5.0)
@@ -363,7 +365,7 @@ def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
     groups = ["other", "other", "volume", "other"]
     for chosen, told in ((busiest, True), (rng.choice(good, 90, replace=False), False)):
         codes = np.concatenate([bad, chosen])
-        head = fit_head(features, NAMES, codes, truth[codes], fallback=evidence, groups=groups)
+        head = fit_head(features, NAMES, codes, truth[codes], suspicion=evidence, groups=groups)
         assert ("unusually many or few reviews" in head.note) == told
         assert head.estimated != told
         assert (head.prevalence == HeadSettings().assumed_prevalence) == told
@@ -377,15 +379,15 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
 
     def head(**settings: float) -> Head:
         asked = HeadSettings(prevalence=0.3, **settings)
-        return fit_head(x, NAMES, codes, z[:20], fallback=says * evidence, settings=asked)
+        return fit_head(x, NAMES, codes, z[:20], suspicion=says * evidence, settings=asked)
 
     trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
-    blind = np.exp([blind_likelihood(one.loo_log_odds, bad) for one in (trusting, doubting)])
+    blind = np.exp([blind_likelihood(one.left_out, bad) for one in (trusting, doubting)])
     share = blind / blind.sum()
     both = head(doubting_labels=30.0)
     expected = share[0] * trusting.weights + share[1] * doubting.weights
     np.testing.assert_allclose(both.weights[1:], expected[1:], rtol=1e-6)
-    assert both.predict().probability.mean() == pytest.approx(0.3)
+    assert both.predict().value.mean() == pytest.approx(0.3)
     assert 0.01 < share[0] < 0.99, "else the average would be one of them"
 
 
@@ -394,7 +396,7 @@ def test_many_labels_need_no_second_belief() -> None:
     for labels, same in ((100, True), (99, False)):
         one, other = (
             fit_head(
-                x, NAMES, np.arange(labels), z[:labels], fallback=evidence, settings=HeadSettings(doubting_labels=m)
+                x, NAMES, np.arange(labels), z[:labels], suspicion=evidence, settings=HeadSettings(doubting_labels=m)
             )
             for m in (0.0, 30.0)
         )

@@ -14,7 +14,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError, SettingsError, StorageError
-from ringleader.tables import row_reader as careful
+from ringleader.tables import row_reader
 from ringleader.tensor import sparse
 
 
@@ -133,7 +133,7 @@ def test_pandas_columns_nobody_asked_for_may_hold_anything() -> None:
     table["odd"] = pd.Series(odd, dtype=object)
     tensor = rl.read_reviews(table)
     assert ids(tensor) == [str(2**70), "a"]
-    with pytest.raises(InputError, match="row 2 of column 'odd' holds text that is not valid Unicode"):
+    with pytest.raises(InputError, match="row 3 of column 'odd' holds text that is not valid Unicode"):
         rl.read_reviews(table, modes=["reviewer", "odd=odd"])
 
 
@@ -230,17 +230,17 @@ def test_a_full_disk_under_mapped_arrays_is_said_plainly(monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sparse, "MAP_FROM_BYTES", 0)
-    monkeypatch.setattr(sparse.os, "posix_fallocate", full)
+    monkeypatch.setattr(sparse, "reserve", full)
     with pytest.raises(StorageError, match="No space left on device"):
         sparse.SparseTensor.from_arrays([[0, 1], [1, 0]]).grouping(0)
 
 
-def test_a_full_disk_under_the_careful_reader_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_under_the_row_reader_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
     (tmp_path / "a.csv").write_text("reviewer,product\na,x\nb\n")
-    monkeypatch.setattr(careful, "to_parquet", full)
+    monkeypatch.setattr(row_reader, "to_parquet", full)
     with pytest.raises(StorageError, match="No space left on device"):
         rl.read_reviews(tmp_path / "a.csv")
 
@@ -264,6 +264,9 @@ def test_labels_that_are_no_unicode_or_none_at_all_are_refused(tmp_path: Path) -
         {"columns": {"product": "x"}, "modes": ["a=reviewer", "b=product"]},
         {"threads": "x"},
         {"threads": -1},
+        {"threads": 0},
+        {"threads": True},
+        {"threads": 1.5},
         {"threads": 10**6},
     ],
 )

@@ -17,10 +17,10 @@ from ringleader.signals.lockstep import (
     associate,
     associate_through,
     find_lockstep,
-    rating_sides,
     start_rows,
 )
 from ringleader.signals.lockstep.start import components
+from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 
 WEEK = 7 * 86_400

@@ -14,8 +14,8 @@ from ringleader.baselines.bursts import Burst
 from ringleader.cores import find_cores
 from ringleader.plot import core_data
 from ringleader.signals.behaviour.market import read_market
-from ringleader.signals.lockstep import LockstepSettings, find_lockstep
-from ringleader.signals.lockstep.meetings import sides
+from ringleader.signals.lockstep import find_lockstep
+from ringleader.tensor.roles import assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -65,23 +65,23 @@ def test_a_numbered_category_is_never_the_rating(reviews: pd.DataFrame, before: 
     assert tensor.vocabulary("device").kind == "category"
     assert set(tensor.vocabulary("device").values.to_pylist()) == set("0123456")
     assert tensor.rating_mode == tensor.mode_index("rating")
-    boost, attack = sides(tensor, 0, LockstepSettings())
-    given = tensor.decode()["rating"].to_numpy()
-    assert np.array_equal(boost, given >= 4) and np.array_equal(attack, given <= 2)
+    boost, attack = sides(tensor, assign_roles(tensor))
+    stars = tensor.decode()["rating"].to_numpy()
+    assert np.array_equal(boost, stars >= 4) and np.array_equal(attack, stars <= 2)
     market = read_market(tensor)
     assert market.rating == tensor.rating_mode and market.scale == (1.0, 5.0)
 
 
 def test_a_numbered_category_moves_no_burst_no_core_and_no_plot(reviews: pd.DataFrame) -> None:
-    plain, more = read(reviews, *RATED), read(reviews, "device=device:category", *RATED)
+    base, more = read(reviews, *RATED), read(reviews, "device=device:category", *RATED)
     for mode in ("seller", "reviewer"):
-        np.testing.assert_allclose(Burst().fit(more).scores(mode), Burst().fit(plain).scores(mode))
-    found = [find_cores(tensor, find_lockstep(tensor)) for tensor in (plain, more)]
-    told = [cores.frame(tensor) for cores, tensor in zip(found, (plain, more), strict=True)]
-    assert len(told[0]) == 1
-    assert told[1]["rating"].tolist() == told[0]["rating"].tolist() == ["5"]
-    assert told[1]["side"].tolist() == told[0]["side"].tolist() == ["boost"]
-    drawn = core_data.ratings(more, found[1][0])
+        np.testing.assert_allclose(Burst().fit(more).scores(mode), Burst().fit(base).scores(mode))
+    core_lists = [find_cores(tensor, find_lockstep(tensor)) for tensor in (base, more)]
+    frames = [cores.frame(tensor) for cores, tensor in zip(core_lists, (base, more), strict=True)]
+    assert len(frames[0]) == 1
+    assert frames[1]["rating"].tolist() == frames[0]["rating"].tolist() == ["5"]
+    assert frames[1]["side"].tolist() == frames[0]["side"].tolist() == ["boost"]
+    drawn = core_data.ratings(more, core_lists[1].cores[0])
     assert drawn.values == ("1", "2", "3", "4", "5") and drawn.core[-1] == 1.0
 
 

@@ -27,9 +27,9 @@ def same(a: SparseTensor, b: SparseTensor) -> bool:
 
 
 def write(table: pd.DataFrame, path: Path) -> Path:
-    plain = path.name.removesuffix(".gz").removesuffix(".zst")
-    kind = plain.rsplit(".", 1)[1]
-    target = path.with_name(plain)
+    unpacked = path.name.removesuffix(".gz").removesuffix(".zst")
+    kind = unpacked.rsplit(".", 1)[1]
+    target = path.with_name(unpacked)
     if kind == "parquet":
         table.to_parquet(target)
     elif kind == "jsonl":
@@ -182,7 +182,7 @@ def test_dates_written_as_numbers_are_dates_in_every_type(kind: Any, tmp_path: P
     table.to_parquet(tmp_path / "t.parquet")
     table.to_csv(tmp_path / "t.csv", index=False)
     text = (tmp_path / "t.csv").read_text()
-    (tmp_path / "odd.csv").write_text(text + "too,many,fields,here\n")  # which the careful reader takes over
+    (tmp_path / "odd.csv").write_text(text + "too,many,fields,here\n")  # which the row reader takes over
     for name in ("t.parquet", "t.csv", "odd.csv"):
         tensor = rl.read_reviews(tmp_path / name, modes=["reviewer", "product", "day=timestamp:time=1d"])
         days = tensor.vocabulary("day").decode([0, 1, 2]).astype("datetime64[D]")

@@ -8,6 +8,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import SettingsError
+from ringleader.tables import coding
 from ringleader.tensor import encode, sparse
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -144,12 +145,6 @@ def test_packing_codes_into_words_keeps_their_order(sizes: tuple[int, ...]) -> N
 def test_ids_whose_hashes_collide_are_joined_by_their_text(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = encode._Vocabularies._build_text
-
-    def pretend(self: encode._Vocabularies, k: int) -> None:
-        build(self, k)
-        self.join_on[k] = "value_{k} = v{k}.id"
-
     expected = rl.read_reviews(table)
-    monkeypatch.setattr(encode._Vocabularies, "_build_text", pretend)
+    monkeypatch.setattr(coding, "BY_HASH", coding.BY_TEXT)
     assert np.array_equal(rl.read_reviews(table).coordinates, expected.coordinates)

@@ -15,7 +15,7 @@ from ringleader.wording import cell, counted, harmless
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ringleader.explain.reasons import Explanation
+    from ringleader.explain import Explanation
 
 WIDEST = 140
 """Characters of a cell: sentences end with their numbers."""

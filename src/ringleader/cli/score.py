@@ -62,10 +62,10 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     import numpy as np
 
     from ringleader.cores.tables import free_name
-    from ringleader.signals.evidence import review_crowd
+    from ringleader.signals.crowd import review_crowd
 
     evidence = detector.review_evidence()
-    frame = detector.tensor_.decode()
+    frame: pd.DataFrame = detector.tensor_.decode()
     columns = {
         "log_odds": evidence.log_odds,
         "evidence": evidence.evidence,

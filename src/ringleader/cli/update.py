@@ -39,8 +39,9 @@ def command(
     if new_reviews is None and column:
         raise SettingsError("--column names a column of NEW_REVIEWS; give the new reviews, or leave it out")
     from ringleader.cli.progress import stop_signals, sweep_bar
-    from ringleader.detector import UPDATE_SWEEPS, load
+    from ringleader.detector import load
     from ringleader.known.labels import read_labels
+    from ringleader.snapshot import UPDATE_SWEEPS
 
     columns = parse_columns(column)
     detector = load(model)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.kernels.numba.pairs import stable_order
 from ringleader.signals.lockstep import Lockstep
-from ringleader.signals.lockstep.meetings import Places, cuts, item_modes, sides
+from ringleader.signals.lockstep.meetings import Places, cuts
 from ringleader.tensor.sparse import SparseTensor
 
 CROWD = 2
@@ -152,18 +152,18 @@ def boards(tensor: SparseTensor, lockstep: Lockstep, least: int) -> list[Board]:
     least : reviews a place needs to be in a core.
     """
     settings, n = lockstep.settings, tensor.shape[lockstep.actor]
-    modes = item_modes(tensor, lockstep.actor, settings)
+    modes = lockstep.roles(tensor).items
     laid = list(cuts(tensor, lockstep.actor, settings)) if tensor.n_cells else []
     first = laid[:: max(len(laid) // len(modes), 1)]  # of several phases the first: a ring fills neighbouring windows
     made = []
-    for side, chosen in enumerate(sides(tensor, lockstep.actor, settings)):
-        found = (lockstep.boost, lockstep.attack)[side]
+    for side, chosen in enumerate(lockstep.sides(tensor)):
+        pairs = (lockstep.boost, lockstep.attack)[side]
         cells = np.flatnonzero(chosen)
-        if not found.graph.nnz:
+        if not pairs.graph.nnz:
             continue
         who = tensor.coordinates[cells, lockstep.actor].astype(np.int64)
         for mode, cut in sorted(zip(modes, first, strict=True), key=lambda pair: tensor.shape[pair[0]]):
-            made.append(_board(Origin(mode, side, n, least), cells, who, cut, found.direct[cells]))
+            made.append(_board(Origin(mode, side, n, least), cells, who, cut, pairs.direct[cells]))
     return made
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
+from typing import Annotated, NamedTuple
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.errors import SettingsError
+from ringleader.settings import Number, Settings, Whole
 
 SIDES = ("boost", "attack", "both")
 
 
 @dataclass(frozen=True)
-class CoreSettings:
+class CoreSettings(Settings):
     """What a core must be, and where to look.
 
     significance : largest chance, over the whole market, that a market without lockstep shows any such core.
@@ -24,20 +22,11 @@ class CoreSettings:
     max_seeds : places from which the search begins, the loudest first, on each side and for each mode they meet on.
     """
 
-    significance: float = 0.01
-    min_reviewers: int = 3
-    min_places: int = 2
-    min_reviews: int = 3
-    max_seeds: int = 5_000
-
-    def __post_init__(self) -> None:
-        value = self.significance
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-            raise SettingsError(f"significance is {value!r}; it must be a number between 0 and 1")
-        for name, least in (("min_reviewers", 2), ("min_places", 2), ("min_reviews", 2), ("max_seeds", 1)):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-                raise SettingsError(f"{name} is {number!r}; it must be a whole number of at least {least}")
+    significance: Annotated[float, Number(above=0, below=1)] = 0.01
+    min_reviewers: Annotated[int, Whole(2)] = 3
+    min_places: Annotated[int, Whole(2)] = 2
+    min_reviews: Annotated[int, Whole(2)] = 3
+    max_seeds: Annotated[int, Whole(1)] = 5_000
 
 
 class Members(NamedTuple):

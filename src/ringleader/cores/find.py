@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Numbers
 from ringleader.cores.board import Board, Rows, boards, contains, taken
@@ -20,7 +19,9 @@ from ringleader.cores.listing import Cores
 from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, widen
 from ringleader.cores.significance import agree, taste
 from ringleader.errors import SettingsError
+from ringleader.runtime.blas import one_blas_thread
 from ringleader.signals.lockstep import Lockstep
+from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
 SAME = 0.7
@@ -54,7 +55,7 @@ def find_cores(
     reported: list[Report] = []
     grouping = tensor.grouping(k)
     of_actor = Rows(grouping.offsets, grouping.cells.astype(np.int64))
-    with threadpool_limits(1):  # many small decompositions: threads would only wait for each other
+    with one_blas_thread():
         found = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
         kept = combine(laid, found, tensor.n_cells)
     owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in kept]
@@ -134,7 +135,7 @@ def _describe(
             near = near[np.isin(tensor.coordinates[board.cells[near], tensor.mode_index(name)], named.codes)]
     size = np.bincount(board.place[near], minlength=len(board.size))[places].astype(np.float64)
     expected = float(board.activity(actors) @ board.shares(places, size))
-    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"), None)
+    time = assign_roles(tensor).time
     window, rated = (None if k in (actor, board.mode) else _span(tensor, k, cells) for k in (time, tensor.rating_mode))
     return Core(
         number=number,

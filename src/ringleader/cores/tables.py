@@ -13,6 +13,7 @@ import numpy as np
 
 from ringleader.cores.core import Core
 from ringleader.errors import StorageError
+from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
 
@@ -32,7 +33,7 @@ def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
     headed: dict[str, str] = {}
     for name in counted:
         headed[name] = free_name(plural(name), (*own, *headed.values()))
-    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time"), None)
+    time = assign_roles(tensor).time
     rows = []
     for core in cores:
         row: dict[str, Any] = {"core": core.number, "side": core.side}

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+from ringleader.runtime.machine import memory_limit, processors
+
 
 def describe() -> str:
     """One line: processor, cores, memory, Python, and the commit or, where there is none, the version."""
-    model = platform.processor() or "unknown processor"
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        found = re.search(r"model name\s*:\s*(.+)", info.read_text())
-        model = found[1].strip() if found else model
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, {_which()}"
+    memory = memory_limit() / 2**30
+    return f"{_model()}, {processors()} cores, {memory:.0f} GiB, Python {platform.python_version()}, {_which()}"
+
+
+def _model() -> str:
+    """The name of the processor, as far as the system says it."""
+    try:
+        named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:  # only Linux has such a file
+        named = None
+    return named[1].strip() if named else platform.processor() or "unknown processor"
 
 
 def _which() -> str:

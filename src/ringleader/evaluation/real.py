@@ -26,7 +26,7 @@ from ringleader.baselines.registry import baseline
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.known.labels import read_labels
-from ringleader.signals.evidence import review_crowd
+from ringleader.signals.crowd import review_crowd
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 

@@ -1,73 +1,33 @@
-"""Why an entity is suspicious: contributions, strongest reviews, cores, and the known bad it resembles."""
+"""Reasons of one entity as tables: contributions, strongest reviews, cores, and the known bad it resembles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Numbers
 from ringleader.cores import Cores
-from ringleader.judge.inputs import Inputs
+from ringleader.judge import Contributions, Inputs
 from ringleader.signals.evidence import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import say_time
 
 SHOWN = 10
-"""Contributions, reviews and neighbours that are told; all contributions are in the data."""
+"""Reviews and neighbours that are shown."""
 NAMED = 5
 """Shared accounts, products and weeks that are named."""
 
 
-class Weighed(NamedTuple):
-    """What each input adds to the scores of entities."""
-
-    names: tuple[str, ...]
-    amounts: Floats  # (E, F)
-    unit: str  # of what they are parts
-    intercept: float = 0.0  # what an average entity has; with it the amounts sum to the score in that unit
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """The reasons behind one score.
-
-    summary       : mode, entity, target, rank, of, score, probability, lower, upper, evidence, reviews, label,
-                    intercept (with the contributions it sums to the log-odds of the probability), and label_left_out
-    contributions : input, kind, contribution, sentence, value, typical (the median entity), above (share of the
-                    entities with a smaller value); the largest first
-    reviews       : its strongest reviews: one column for each mode, count, log_odds, evidence, lockstep
-    cores         : the cores it belongs to, and its strength in each
-    neighbours    : the nearest known bad entities of its mode: entity, shared (how many accounts), expected, surprise,
-                    and the accounts, items and times they share by name
-    note          : how the score was made, in words
-    """
-
-    summary: dict[str, Any]
-    contributions: pd.DataFrame
-    reviews: pd.DataFrame
-    cores: pd.DataFrame
-    neighbours: pd.DataFrame
-    note: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON takes it. ``reviews`` are the strongest; how many there are is ``review_count``."""
-        tables = {name: getattr(self, name) for name in ("contributions", "reviews", "cores", "neighbours")}
-        about = _plain({"review_count" if name == "reviews" else name: v for name, v in self.summary.items()})
-        return {**about, **{name: _records(table) for name, table in tables.items()}, "note": self.note}
-
-
-def weigh_contributions(inputs: Inputs | None, weighed: Weighed, code: int) -> pd.DataFrame:
-    """The contributions of one entity, which alone was weighed, the largest first, each beside what is usual."""
+def contribution_table(inputs: Inputs, contributions: Contributions, code: int) -> pd.DataFrame:
+    """The contributions of one entity, the only one they are of, the largest first, each beside what is usual."""
     rows = []
-    for name, amount in zip(weighed.names, weighed.amounts[0], strict=True):
-        row: dict[str, Any] = {"input": name, "kind": weighed.unit, "contribution": float(amount)}
-        if inputs is not None and name in inputs.names:
+    for name, amount in zip(contributions.names, contributions.amounts[0], strict=True):
+        row: dict[str, Any] = {"input": name, "kind": contributions.unit, "contribution": float(amount)}
+        if name in inputs.names:
             column = inputs.values[:, inputs.names.index(name)]
             row |= {"kind": inputs.groups[name], "sentence": inputs.sentence(name, code), "value": float(column[code])}
             row |= {"typical": float(np.median(column)), "above": float((column < column[code]).mean())}
@@ -81,17 +41,17 @@ def weigh_contributions(inputs: Inputs | None, weighed: Weighed, code: int) -> p
 
 
 def strongest_reviews(
-    tensor: SparseTensor, mode: int, code: int, found: ReviewEvidence, lockstep: Lockstep, most: int = SHOWN
+    tensor: SparseTensor, mode: int, code: int, reviews: ReviewEvidence, lockstep: Lockstep, most: int = SHOWN
 ) -> pd.DataFrame:
     """The reviews of an entity that speak loudest, by evidence and lockstep together."""
     cells = _cells_of(tensor, mode, code)
     loud = np.log1p(lockstep.review_scores[cells])
-    order = cells[np.argsort(-(found.evidence[cells] + loud), kind="stable")][:most]
+    order = cells[np.argsort(-(reviews.evidence[cells] + loud), kind="stable")][:most]
     columns: dict[str, Any] = {
         v.mode: v.decode(tensor.coordinates[order, k]) for k, v in enumerate(tensor.vocabularies)
     }
     names = ("count", "log_odds", "evidence", "lockstep")
-    values = (tensor.counts[order], found.log_odds[order], found.evidence[order], lockstep.review_scores[order])
+    values = (tensor.counts[order], reviews.log_odds[order], reviews.evidence[order], lockstep.review_scores[order])
     for name, value in zip(names, values, strict=True):
         columns[name if name not in columns else f"{name}_"] = value
     return pd.DataFrame(columns)
@@ -111,7 +71,7 @@ def nearest_known(
     tensor: SparseTensor, mode: int, code: int, bad: Numbers, lockstep: Lockstep, most: int = SHOWN
 ) -> pd.DataFrame:
     """The known bad entities that share more counterparts with an entity than popularity predicts."""
-    other = lockstep.actor if mode != lockstep.actor else _items_mode(tensor, mode)
+    other = lockstep.roles(tensor).rarest_partner(mode)
     mine = _cells_of(tensor, mode, code)
     partners = np.unique(tensor.coordinates[mine, other])
     grouping = tensor.grouping(other)
@@ -169,13 +129,6 @@ def _short(value: Any) -> str:
     return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
 
 
-def _items_mode(tensor: SparseTensor, mode: int) -> int:
-    """The mode an actor is known by: the rarest of ids, where sharing says most."""
-    others = [k for k in range(len(tensor.modes)) if k != mode]
-    ids = [k for k in others if tensor.vocabularies[k].kind == "id"] or others
-    return max(ids, key=lambda k: tensor.shape[k])
-
-
 def _cells_of(tensor: SparseTensor, mode: int, code: int) -> Numbers:
     grouping = tensor.grouping(mode)
     return np.asarray(grouping.cells[grouping.offsets[code] : grouping.offsets[code + 1]], np.int64)
@@ -186,17 +139,3 @@ def _gathered(offsets: Numbers, cells: npt.NDArray[Any], chosen: npt.NDArray[Any
     length = offsets[chosen + 1] - offsets[chosen]
     start = np.repeat(offsets[chosen] - np.cumsum(length) + length, length)
     return np.asarray(cells[start + np.arange(int(length.sum()))], np.int64)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [_plain({str(name): value for name, value in row.items()}) for row in table.to_dict("records")]
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in row.items():
-        plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, float) and not np.isfinite(plain):
-            plain = None
-        made[name] = plain.isoformat() if isinstance(plain, pd.Timestamp) else plain
-    return made

@@ -1,0 +1,24 @@
+"""Judge: labels in, probabilities out.
+
+``Judge`` fits a head for each target when it is asked for, and its ``scorer`` says which score a mode has: that of its
+head, of the joint head, one transferred from other modes, or the label-free suspicion.
+"""
+
+from ringleader.judge.contributions import OWN_LABEL, Contributions
+from ringleader.judge.head import Head, Judgement
+from ringleader.judge.inputs import Inputs
+from ringleader.judge.judge import Judge, LabelFree, Prevalence, published_scorer
+from ringleader.judge.scorer import Scorer
+
+__all__ = [
+    "OWN_LABEL",
+    "Contributions",
+    "Head",
+    "Inputs",
+    "Judge",
+    "Judgement",
+    "LabelFree",
+    "Prevalence",
+    "Scorer",
+    "published_scorer",
+]

@@ -8,12 +8,13 @@ once constant and straight line are taken out, smoothest first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import BSpline
 from scipy.special import ndtri
 
 from ringleader.arrays import Floats, Numbers
@@ -52,13 +53,15 @@ class Ranks:
     offsets : (F + 1,) where the table of each input begins
     values  : sorted values of every input, one input after the other
     places  : their ranks u
-    known   : (n, F) uint16, the levels of the population itself
+    levels  : (n, F) uint16, those of the population itself
+    means   : by number of knots, (F, 1 + knots): mean over the population of each input's columns; filled when asked
     """
 
     offsets: Numbers
     values: Floats
     places: Floats
-    known: Levels
+    levels: Levels
+    means: dict[int, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, features: Floats) -> Levels:
         """Levels (m, F) of other entities: between the population's, and no further out than its ends."""
@@ -68,6 +71,19 @@ class Ranks:
             made[:, j] = _level(np.interp(features[:, j], self.values[part], self.places[part]))
         return made
 
+    def column_means(self, knots: int) -> Floats:
+        """Mean over the population of the columns of each input, (F, 1 + knots)."""
+        if knots not in self.means:
+            table = basis_table(knots)
+            means = np.zeros((self.levels.shape[1], table.shape[1]))
+            for j in range(len(means)):
+                if len(self.levels) < LEVELS:
+                    means[j] = table[self.levels[:, j]].mean(axis=0) if len(self.levels) else 0.0
+                else:
+                    means[j] = np.bincount(self.levels[:, j], minlength=LEVELS) @ table / len(self.levels)
+            self.means[knots] = means
+        return self.means[knots]
+
 
 def _level(u: Floats) -> Levels:
     return np.clip(np.floor(u * LEVELS), 0, LEVELS - 1).astype(np.uint16)
@@ -76,7 +92,7 @@ def _level(u: Floats) -> Levels:
 def rank_all(features: Floats) -> Ranks:
     """Rank every column over all its rows: (rank - 1/2) / n, ties averaged."""
     n, width = features.shape
-    known = np.empty((n, width), np.uint16)
+    levels = np.empty((n, width), np.uint16)
     values, places, offsets = [], [], np.zeros(width + 1, np.int64)
     for j in range(width):
         order = np.argsort(features[:, j], kind="stable")
@@ -84,7 +100,7 @@ def rank_all(features: Floats) -> Ranks:
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if n else np.zeros(0, np.int64)
         size = np.diff(np.append(first, n))
         place = (first + size / 2) / max(n, 1)
-        known[order, j] = np.repeat(_level(place), size)
+        levels[order, j] = np.repeat(_level(place), size)
         distinct = ordered[first]
         if len(distinct) > TABLE:
             picked = np.unique(np.linspace(0, len(distinct) - 1, TABLE).astype(np.int64))
@@ -93,30 +109,27 @@ def rank_all(features: Floats) -> Ranks:
         places.append(place)
         offsets[j + 1] = offsets[j] + len(distinct)
     empty = [np.zeros(0)]
-    return Ranks(offsets, np.concatenate(values or empty), np.concatenate(places or empty), known)
+    return Ranks(offsets, np.concatenate(values or empty), np.concatenate(places or empty), levels)
 
 
-def side_by_side(left: Ranks, right: Ranks) -> Ranks:
-    """The ranks of two tables of the same entities as those of one."""
+def side_by_side(*tables: Ranks) -> Ranks:
+    """The ranks of several tables of the same entities as those of one."""
+    ends = np.cumsum([0, *(table.offsets[-1] for table in tables)])
+    offsets = [table.offsets[1:] + end for table, end in zip(tables, ends, strict=False)]
+    known = set[int]().union(*(table.means for table in tables))
     return Ranks(
-        np.concatenate([left.offsets, left.offsets[-1] + right.offsets[1:]]),
-        np.concatenate([left.values, right.values]),
-        np.concatenate([left.places, right.places]),
-        np.concatenate([left.known, right.known], axis=1),
+        np.concatenate([[0], *offsets]).astype(np.int64),
+        np.concatenate([table.values for table in tables]),
+        np.concatenate([table.places for table in tables]),
+        np.concatenate([table.levels for table in tables], axis=1),
+        {knots: np.concatenate([table.column_means(knots) for table in tables]) for knots in known},
     )
 
 
 def cubic_splines(u: Floats, knots: int) -> Floats:
-    """The knots + 2 uniform cubic B-splines at u in [0, 1]: shape u.shape + (knots + 2,)."""
-    cells = knots - 1
-    cell = np.minimum((u * cells).astype(np.int64), cells - 1)
-    t = u * cells - cell
-    s = 1 - t
-    made = np.zeros((*u.shape, knots + 2))
-    weights = (s**3 / 6, (3 * t**3 - 6 * t**2 + 4) / 6, (3 * s**3 - 6 * s**2 + 4) / 6, t**3 / 6)
-    for k, weight in enumerate(weights):
-        np.put_along_axis(made, (cell + k)[..., None], weight[..., None], axis=-1)
-    return made
+    """The knots + 2 uniform cubic B-splines at u in [0, 1]: shape (n, knots + 2)."""
+    uniform = np.arange(-3, knots + 3) / (knots - 1)
+    return np.asarray(BSpline.design_matrix(np.clip(u, 0.0, 1.0), uniform, 3).toarray())
 
 
 @lru_cache(maxsize=16)
@@ -128,12 +141,12 @@ def bend_map(knots: int) -> Floats:
     """
     grid = (np.arange(4000) + 0.5) / 4000
     splines = cubic_splines(grid, knots)
-    plain = np.stack([np.ones_like(grid), np.sqrt(12) * (grid - 0.5)], axis=1)
+    straight = np.stack([np.ones_like(grid), np.sqrt(12) * (grid - 0.5)], axis=1)
     gram = splines.T @ splines / len(grid)
     second = np.diff(splines, 2, axis=0) * len(grid) ** 2
     rough = second.T @ second / len(grid)
     # The splines whose functions are orthogonal to constant and line.
-    _, _, right = np.linalg.svd(plain.T @ splines)
+    _, _, right = np.linalg.svd(straight.T @ splines)
     free = right[2:].T
     root = np.linalg.cholesky(free.T @ gram @ free)
     inverse = np.linalg.inv(root)
@@ -189,12 +202,16 @@ class Layout:
         made -= self.centre
         return made
 
-    def curves(self, weights: Floats) -> Floats:
-        """(inputs that vary, LEVELS): what each input adds to the predictor at each level, 0 on average."""
-        made = np.empty((len(self.inputs), LEVELS))
-        for j in range(len(made)):
+    def contributions(self, levels: Levels, weights: Floats, inputs: int) -> Floats:
+        """What each input adds to the predictor, (m, inputs), 0 on average; an input that does not vary adds 0."""
+        made = np.zeros((len(levels), inputs))
+        for j, name in enumerate(self.inputs):
             columns, table = self.columns(j)
-            made[j] = table @ weights[columns] - self.centre[columns] @ weights[columns]
+            base = float(self.centre[columns] @ weights[columns])
+            if len(levels) < LEVELS:
+                made[:, name] = table[levels[:, name]] @ weights[columns] - base
+            else:  # fewer levels than entities: the curve first, then where each entity is on it
+                made[:, name] = (table @ weights[columns] - base)[levels[:, name]]
         return made
 
 
@@ -205,29 +222,37 @@ def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequenc
     linear[np.isin(varies, association)] = ASSOCIATION
     kind = np.concatenate([[INTERCEPT], linear, np.full(len(varies) * knots, BEND)]).astype(np.int64)
     source = np.concatenate([[-1], varies, np.repeat(varies, knots)]).astype(np.int64)
-    layout = Layout(kind, source, np.zeros(len(kind)), knots)
-    centre = np.zeros(len(kind))
-    for j, name in enumerate(varies):
-        columns, table = layout.columns(j)
-        centre[columns] = np.bincount(ranks.known[:, name], minlength=LEVELS) @ table / len(ranks.known)
+    means = ranks.column_means(knots)[varies]
+    centre = np.concatenate([[0.0], means[:, 0], means[:, 1:].ravel()])
     return Layout(kind, source, centre, knots)
 
 
-def pack(ranks: Ranks, layout: Layout) -> dict[str, npt.NDArray[Any]]:
-    """Ranks and layout as named arrays."""
+def pack_ranks(ranks: Ranks) -> dict[str, npt.NDArray[Any]]:
+    """Ranks as named arrays."""
+    means = {f"rank_means_{knots}": means for knots, means in ranks.means.items()}
     return {
         "rank_offsets": ranks.offsets,
         "rank_values": ranks.values,
         "rank_places": ranks.places,
-        "ranks": ranks.known,
-        "kind": layout.kind,
-        "source": layout.source,
-        "centre": layout.centre,
-        "knots": np.array([layout.knots], np.int64),
+        "ranks": ranks.levels,
+        **means,
     }
+
+
+def unpack_ranks(arrays: Mapping[str, npt.NDArray[Any]]) -> Ranks:
+    """The inverse of ``pack_ranks``."""
+    prefix = "rank_means_"
+    means = {int(name.removeprefix(prefix)): array for name, array in arrays.items() if name.startswith(prefix)}
+    return Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], arrays["ranks"], means)
+
+
+def pack(ranks: Ranks, layout: Layout) -> dict[str, npt.NDArray[Any]]:
+    """Ranks and layout as named arrays."""
+    own = {"kind": layout.kind, "source": layout.source, "centre": layout.centre}
+    return {**pack_ranks(ranks), **own, "knots": np.array([layout.knots], np.int64)}
 
 
 def unpack(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Ranks, Layout]:
     """The inverse of ``pack``."""
-    ranks = Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], arrays["ranks"])
-    return ranks, Layout(arrays["kind"], arrays["source"], arrays["centre"], int(arrays["knots"][0]))
+    layout = Layout(arrays["kind"], arrays["source"], arrays["centre"], int(arrays["knots"][0]))
+    return unpack_ranks(arrays), layout

@@ -1,21 +1,24 @@
-"""What the head reads of the entities of a mode: behaviour, evidence, lockstep, association, the user's own columns."""
+"""What a head reads of the entities of a mode: behaviour, evidence, lockstep, association, the user's own columns."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ringleader.arrays import Floats
-from ringleader.known.covariates import Given
+from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
+from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
-from ringleader.signals.behaviour import Covariates
-from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess, not_attacks
-from ringleader.signals.lockstep import Lockstep, top_mean
-from ringleader.signals.lockstep.association import associate, associate_shared, associate_through
-from ringleader.signals.lockstep.meetings import item_modes
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.signals import Signals
+from ringleader.signals.behaviour import Covariates, pack_covariates, unpack_covariates
+from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
+from ringleader.signals.lockstep import Flow, LabelSet, Ties, top_mean
+from ringleader.wording import plural
 
 EVIDENCE = {
     "evidence_mean": "How far its reviews go together beyond popularity, on average",
@@ -32,7 +35,7 @@ LOCKSTEP = {
     "attack": "give bad ratings in lockstep",
 }
 
-WORDLESS = ("association", "company")
+WORDLESS = ("association", "neighbours")
 """Groups whose numbers mean nothing by themselves; only where an entity stands among the others says something."""
 
 
@@ -42,8 +45,10 @@ class Inputs:
 
     values       : (n_k, F), finite
     descriptions : for each name one plain sentence
-    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, company, given
+    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, neighbours,
+                   given
     behaviour    : the covariates, who say more in words than their descriptions
+    ranks        : of the first columns, those that no label enters; where they are known
     """
 
     names: tuple[str, ...]
@@ -51,6 +56,7 @@ class Inputs:
     descriptions: Mapping[str, str]
     groups: Mapping[str, str]
     behaviour: Covariates
+    ranks: Ranks | None = None
 
     def sentence(self, name: str, code: int) -> str:
         """What one input says of one entity."""
@@ -63,19 +69,52 @@ class Inputs:
     def without(self, groups: Iterable[str]) -> Inputs:
         """The same less some groups."""
         dropped = set(groups)
-        kept = [j for j, name in enumerate(self.names) if self.groups[name] not in dropped]
-        names = tuple(self.names[j] for j in kept)
-        return replace(self, names=names, values=self.values[:, kept])
+        columns = [j for j, name in enumerate(self.names) if self.groups[name] not in dropped]
+        names = tuple(self.names[j] for j in columns)
+        return replace(self, names=names, values=self.values[:, columns], ranks=None)
+
+    def joined(self, columns: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
+        """The inputs with more columns, (n_k,) each, of one group."""
+        if not columns:
+            return self
+        return replace(
+            self,
+            names=(*self.names, *columns),
+            values=np.column_stack([self.values, *columns.values()]),
+            descriptions={**self.descriptions, **descriptions},
+            groups={**self.groups, **dict.fromkeys(columns, group)},
+        )
+
+    def ranked(self) -> Inputs:
+        """The same with the ranks of all its columns."""
+        return replace(self, ranks=rank_all(checked(self.values, self.names)))
 
 
-def shared_inputs(
-    tensor: SparseTensor, mode: int, *, covariates: Covariates, evidence: ReviewEvidence, lockstep: Lockstep
-) -> Inputs:
-    """What needs no label: behaviour, evidence and lockstep of the entities of a mode."""
-    columns: dict[str, Floats] = {n: covariates.values[:, j] for j, n in enumerate(covariates.names)}
-    descriptions, groups = dict(covariates.descriptions), dict(covariates.groups)
-    fair = not_attacks(tensor, lockstep)
-    found = {
+def pack_inputs(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:
+    """Label-free inputs as named arrays; ``unpack_inputs`` gives back the same."""
+    about = {"names": inputs.names, "descriptions": inputs.descriptions, "groups": inputs.groups}
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8).copy()
+    arrays: dict[str, npt.NDArray[Any]] = {"about": text, "values": inputs.values}
+    ranks = pack_ranks(inputs.ranks) if inputs.ranks is not None else {}
+    return {**arrays, **ranks, **pack_covariates(inputs.behaviour)}
+
+
+def unpack_inputs(arrays: Mapping[str, npt.NDArray[Any]]) -> Inputs:
+    """What ``pack_inputs`` took apart."""
+    about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+    values = arrays["values"]
+    width = len(json.loads(arrays["covariates"].tobytes())["names"])
+    covariates = unpack_covariates(arrays, values[:, :width])
+    ranks = unpack_ranks(arrays) if "ranks" in arrays else None
+    return Inputs(tuple(about["names"]), values, about["descriptions"], about["groups"], covariates, ranks)
+
+
+def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | None = None) -> Inputs:
+    """What needs no label: behaviour, evidence and lockstep of the entities of a mode, and the user's own columns."""
+    tensor, lockstep, evidence = signals.tensor, signals.lockstep, signals.reviews
+    covariates = signals.behaviour(mode)
+    fair = signals.not_attacks
+    made = {
         "evidence_mean": entity_evidence(tensor, evidence.evidence, mode),
         "evidence_shrunk": entity_evidence(tensor, evidence.evidence, mode, shrink=SHRINK_REVIEWS),
         "evidence_excess": entity_evidence(tensor, excess(evidence.evidence), mode),
@@ -85,99 +124,91 @@ def shared_inputs(
         "log_odds_mean": entity_evidence(tensor, evidence.left_out, mode),
     }
     rated = tensor.rating_mode is not None
-    for name, sentence in EVIDENCE.items():
-        columns[name], groups[name] = found[name], "evidence"
-        descriptions[name] = sentence if rated else sentence.replace("good reviews", "reviews")
-    for name, values in lockstep.entity_scores(tensor, mode).items():
-        side, kind = name.rsplit("_", 1)
-        columns[name], groups[name] = values, "lockstep"
-        # Without ratings every review is on the good side, and there is nothing good to speak of.
-        what = LOCKSTEP[side if rated or side == "attack" else "lockstep"]
-        if mode == lockstep.actor:
-            where = "on average over its reviews" if kind == "mean" else "in its ten loudest reviews"
-            descriptions[name] = f"It and others {what}, {where}"
-        else:
-            many = "Its reviews" if kind == "mean" else "Its ten loudest reviews"
-            descriptions[name] = f"{many} come from people who {what}"
-    return Inputs(tuple(columns), np.stack(list(columns.values()), axis=1), descriptions, groups, covariates)
+    said = {name: text if rated else text.replace("good reviews", "reviews") for name, text in EVIDENCE.items()}
+    inputs = Inputs(covariates.names, covariates.values, covariates.descriptions, covariates.groups, covariates)
+    inputs = inputs.joined({name: made[name] for name in EVIDENCE}, said, "evidence")
+    together = lockstep.entity_scores(tensor, mode)
+    said = {name: _say_lockstep(name, acts=mode == lockstep.actor, rated=rated) for name in together}
+    return _with_user_columns(inputs.joined(together, said, "lockstep"), columns).ranked()
 
 
-def with_association(
-    inputs: Inputs, tensor: SparseTensor, mode: int, lockstep: Lockstep, targets: Sequence[Target], seed: int
-) -> Inputs:
+def _say_lockstep(name: str, *, acts: bool, rated: bool) -> str:
+    side, kind = name.rsplit("_", 1)
+    # Without ratings every review is on the good side, and there is nothing good to speak of.
+    what = LOCKSTEP[side if rated or side == "attack" else "lockstep"]
+    if acts:
+        return (
+            f"It and others {what}, {'on average over its reviews' if kind == 'mean' else 'in its ten loudest reviews'}"
+        )
+    return f"{'Its reviews' if kind == 'mean' else 'Its ten loudest reviews'} come from people who {what}"
+
+
+def _with_user_columns(inputs: Inputs, columns: ModeCovariates | None) -> Inputs:
+    if columns is None:
+        return inputs
+    names: list[str] = []
+    for own in columns.names:
+        name = own
+        while name in inputs.names or name in names or (name != own and name in columns.names):
+            name = f"given_{name}"
+        names.append(name)
+    values = {name: columns.values[:, j] for j, name in enumerate(names)}
+    return inputs.joined(values, {name: f"{name}, as given" for name in names}, "given")
+
+
+def with_association(inputs: Inputs, ties: Ties, mode: int, targets: Sequence[Target], seed: int) -> Inputs:
     """Adds, for each target on any mode, how far an entity acts with the known; nobody's own label is in it."""
-    made = associations(tensor, (mode,), lockstep, targets, seed)[mode]
-    descriptions = dict(inputs.descriptions)
+    columns = associations(ties, (mode,), [targets], Flow(seed=seed))[0][mode]
+    tensor, descriptions = ties.tensor, {}
     for target in targets:
         label, ending = wording(target)
         named = tensor.modes[target.mode]
         descriptions[f"association_{named}{ending}"] = f"Acts together with the known {named} accounts{label}"
         if target.mode == mode:
-            many = f"{tensor.modes[partners(tensor, mode, lockstep)]}s"
+            many = plural(tensor.modes[ties.partner(mode)])
             descriptions[f"shared_{named}{ending}"] = f"Shares {many} with the known {named} accounts{label}"
-    return joined(inputs, made, descriptions, "association")
+    return inputs.joined(columns, descriptions, "association")
 
 
 def associations(
-    tensor: SparseTensor,
-    modes: Iterable[int],
-    lockstep: Lockstep,
-    targets: Sequence[Target],
-    seed: int,
-    *,
-    folds: int = 10,
-) -> dict[int, dict[str, Floats]]:
-    """For each of the modes the association of its entities with the known of each target, (n_k,) each, by name."""
-    made: dict[int, dict[str, Floats]] = {mode: {} for mode in modes}
-    for target in targets:
-        ending = f"{tensor.modes[target.mode]}{wording(target)[1]}"
-        values = _balanced(target)
-        if target.mode == lockstep.actor:
-            entities = actors = associate(lockstep, target.codes, values, seed=seed, folds=folds)
+    ties: Ties, modes: Iterable[int], variants: Sequence[Sequence[Target]], flow: Flow
+) -> list[dict[int, dict[str, Floats]]]:
+    """For each of the modes the association of its entities with the known of each target, (n_k,) each, by name.
+
+    variants : the same targets with other sets of labels each; one result for each. All flow at once.
+    """
+    tensor, lockstep = ties.tensor, ties.lockstep
+    wanted = tuple(modes)
+    made: list[dict[int, dict[str, Floats]]] = [{mode: {} for mode in wanted} for _ in variants]
+    for versions in zip(*variants, strict=True):
+        mode = versions[0].mode
+        ending = f"{tensor.modes[mode]}{wording(versions[0])[1]}"
+        sets = [LabelSet(target.codes, _balanced(target)) for target in versions]
+        if mode == lockstep.actor:
+            actors = ties.associate(sets, flow)
+            entities = actors
         else:
-            through = associate_through(lockstep, tensor, target.mode, target.codes, values, seed=seed, folds=folds)
-            entities, actors = through
-        for mode, columns in made.items():
-            if mode == target.mode:
-                other = partners(tensor, mode, lockstep)
-                columns[f"association_{ending}"] = entities
-                shared = associate_shared(tensor, mode, other, target.codes, values, seed=seed, folds=folds)
-                columns[f"shared_{ending}"] = shared
-            elif mode == lockstep.actor:
-                columns[f"association_{ending}"] = actors
-            else:
-                flow = actors[tensor.coordinates[:, lockstep.actor]]
-                columns[f"association_{ending}"] = entity_evidence(tensor, flow, mode)
+            through = ties.associate_through(mode, sets, flow)
+            entities, actors = [both.entities for both in through], [both.actors for both in through]
+        shared: list[Floats] = []
+        if mode in wanted:
+            shared = ties.associate_shared(mode, ties.partner(mode), sets, flow)
+        for i, columns_of in enumerate(made):
+            for k, columns in columns_of.items():
+                if k == mode:
+                    columns[f"association_{ending}"] = entities[i]
+                    columns[f"shared_{ending}"] = shared[i]
+                elif k == lockstep.actor:
+                    columns[f"association_{ending}"] = actors[i]
+                else:
+                    flowed = actors[i][tensor.coordinates[:, lockstep.actor]]
+                    columns[f"association_{ending}"] = entity_evidence(tensor, flowed, k)
     return made
 
 
 def wording(target: Target) -> tuple[str, str]:
     """What tells the inputs of a target from those of the usual one: in sentences, and at the end of names."""
     return ("", "") if target.name == DEFAULT_TARGET else (f" ({target.name})", f"_{target.name}")
-
-
-def with_given(inputs: Inputs, given: Given | None) -> Inputs:
-    """Adds the user's own columns."""
-    if given is None:
-        return inputs
-    names: list[str] = []
-    for own in given.names:
-        name = own
-        while name in inputs.names or name in names or (name != own and name in given.names):
-            name = f"given_{name}"
-        names.append(name)
-    made = {name: given.values[:, j] for j, name in enumerate(names)}
-    descriptions = {**inputs.descriptions, **{name: f"{name}, as given" for name in names}}
-    return joined(inputs, made, descriptions, "given")
-
-
-def joined(inputs: Inputs, made: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
-    """The inputs with more columns, (n_k,) each, of one group."""
-    if not made:
-        return inputs
-    values = np.column_stack([inputs.values, *made.values()])
-    groups = {**inputs.groups, **dict.fromkeys(made, group)}
-    return replace(inputs, names=(*inputs.names, *made), values=values, descriptions=descriptions, groups=groups)
 
 
 def _balanced(target: Target) -> Floats:
@@ -188,10 +219,3 @@ def _balanced(target: Target) -> Floats:
         return np.asarray((values - values.mean()) / spread if spread > 0 else np.zeros_like(values))
     bad, good = float((values > 0).sum()), float((values < 0).sum())
     return np.where(values > 0, 1.0, -bad / good if bad and good else -1.0)
-
-
-def partners(tensor: SparseTensor, mode: int, lockstep: Lockstep) -> int:
-    """The mode whose entities are shared: those who act or, for them, the items they meet on."""
-    if mode != lockstep.actor:
-        return lockstep.actor
-    return item_modes(tensor, mode, lockstep.settings)[0]

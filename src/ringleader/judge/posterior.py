@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.basis import BEND, LINEAR
@@ -28,18 +31,28 @@ class Prior(NamedTuple):
     variance: Floats
 
 
-class Posterior(NamedTuple):
-    """A normal posterior: weights (P,), their variances (P,), log-odds (M,) and leverage of the rows.
+@dataclass(frozen=True)
+class Posterior:
+    """A normal posterior: weights (P,), fitted log-odds or values of the rows (M,), and the covariance behind them.
 
     ``gap`` is what is left of the gradient at the mode, in posterior standard deviations.
     """
 
     weights: Floats
-    variance: Floats
     fitted: Floats
-    leverage: Floats
+    inverse: Inverse
     objective: float
     gap: float
+
+    @cached_property
+    def variance(self) -> Floats:
+        """(P,) of the weights."""
+        return self.inverse.diagonal()
+
+    @cached_property
+    def leverage(self) -> Floats:
+        """(M,) x' C x of the rows."""
+        return self.inverse.leverage()
 
 
 class Learning(NamedTuple):
@@ -97,7 +110,7 @@ def fit_logistic(
             break
     psi = rows @ weights
     # The last step was tiny where it converged, so the inverse before it serves.
-    return Posterior(weights, inverse.diagonal(), psi, inverse.leverage(), value, gap)
+    return Posterior(weights, psi, inverse, value, gap)
 
 
 def fit_linear(rows: Floats, value: Floats, prior: Prior, noise: float) -> Posterior:
@@ -107,7 +120,7 @@ def fit_linear(rows: Floats, value: Floats, prior: Prior, noise: float) -> Poste
     fitted = rows @ weights
     objective = -0.5 * ((value - fitted) ** 2).sum() / noise
     objective -= 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum()
-    return Posterior(weights, inverse.diagonal(), fitted, inverse.leverage(), float(objective), 0.0)
+    return Posterior(weights, fitted, inverse, float(objective), 0.0)
 
 
 class Inverse(Protocol):
@@ -133,8 +146,8 @@ class ByWeights:
 
     def root(self) -> Floats:
         """R with R R' = C."""
-        eye = np.eye(len(self.factor[0]))
-        return np.ascontiguousarray(solve_triangular(self.factor[0], eye, lower=True, check_finite=False).T)
+        inverse, _ = dtrtri(self.factor[0], lower=1)
+        return np.ascontiguousarray(np.tril(inverse).T)
 
     def diagonal(self) -> Floats:
         return np.asarray((self.root() ** 2).sum(axis=1))
@@ -239,19 +252,3 @@ def left_out(posterior: Posterior, label: Floats) -> Floats:
     psi, h = posterior.fitted, posterior.leverage
     room = np.maximum(1 - fisher_weight(psi) * h, 0.05)
     return np.asarray(psi - h * (label - logistic(psi)) / room)
-
-
-__all__ = [
-    "ByLabels",
-    "ByWeights",
-    "Learning",
-    "Posterior",
-    "Prior",
-    "covariance_root",
-    "fit_linear",
-    "fit_logistic",
-    "gradient",
-    "learn_variances",
-    "left_out",
-    "log_posterior",
-]

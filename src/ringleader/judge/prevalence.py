@@ -9,6 +9,7 @@ on the tuning markets.)
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import logit
 
 from ringleader.arrays import Floats
@@ -29,17 +30,24 @@ standard errors. The abusive in the market move it by less than 0.1 even where t
 def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: float) -> float:
     """Share of abusive entities in the population, from log-odds that hold at the labels' share (Saerens et al. 2002).
 
-    EM for the prior of a label shift; its logit is then drawn towards that of ``assumed``, which counts as
+    The most likely prior of a label shift; its logit is then drawn towards that of ``assumed``, which counts as
     ``PREVALENCE_WORTH`` labels, because a head of few labels says little about a whole market.
     """
-    prevalence = new = assumed
-    for _ in range(500):
-        posterior = logistic(log_odds + logit(prevalence) - logit(share))
-        new = float(np.clip(posterior.mean(), *PREVALENCE_RANGE))
-        if abs(new - prevalence) < 1e-7:
-            break
-        prevalence = new
-    drawn = (labels * logit(new) + PREVALENCE_WORTH * logit(assumed)) / (labels + PREVALENCE_WORTH)
+    bad = logistic(log_odds)
+    gain = bad / share - (1 - bad) / (1 - share)  # of the likelihood of an entity, from prevalence 0 to 1
+
+    def slope(prevalence: float) -> float:
+        """Of the mean log-likelihood of the population; it falls with the prevalence."""
+        return float((gain / ((1 - bad) / (1 - share) + prevalence * gain)).mean())
+
+    low, high = PREVALENCE_RANGE
+    if slope(low) <= 0:
+        most_likely = low
+    elif slope(high) >= 0:
+        most_likely = high
+    else:
+        most_likely = float(brentq(slope, low, high, xtol=1e-9))
+    drawn = (labels * logit(most_likely) + PREVALENCE_WORTH * logit(assumed)) / (labels + PREVALENCE_WORTH)
     return float(logistic(drawn))
 
 
@@ -57,8 +65,4 @@ def picked_by_volume(places: Floats) -> bool:
 def matching_shift(log_odds: Floats, prevalence: float) -> float:
     """What to add to every log-odds so that the population's mean probability is the prevalence."""
     reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
-    low, high = -reach, reach
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (low, middle) if logistic(log_odds + middle).mean() > prevalence else (middle, high)
-    return (low + high) / 2
+    return float(brentq(lambda shift: float(logistic(log_odds + shift).mean()) - prevalence, -reach, reach, xtol=1e-13))

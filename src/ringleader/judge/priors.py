@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from ringleader.errors import SettingsError
 from ringleader.judge.basis import ASSOCIATION, EVIDENCE, INTERCEPT, LINEAR, Layout
 from ringleader.judge.posterior import Learning, Prior
+from ringleader.settings import Flag, Number, Settings, Whole
 
 
 @dataclass(frozen=True)
-class HeadSettings:
+class HeadSettings(Settings):
     """Settings of the head; the defaults were chosen by benchmarks/head_settings.py.
 
     knots              : knots of each spline
@@ -32,7 +33,7 @@ class HeadSettings:
                          (slope 0) and has its full variances from so many labels on, each as far as it foretells the
                          labels; 0 for the trusting one alone
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
-                         company with the suspected, all of them together
+                         acting with suspected neighbours, all of them together
     association_spread : and the prior standard deviation of each
     association_labels : labels from which these two have their full size; with fewer they grow with the square, as
                          the pairs of labelled accounts do
@@ -46,57 +47,36 @@ class HeadSettings:
     interval_doubt     : variance, all inputs together, added to these: labels do not tell exactly how large they are
     """
 
-    knots: int = 5
-    linear_variance: float = 4.0
-    spline_variance: float = 4.0
-    full_labels: float = 100.0
-    learn_variances: bool = True
-    worth: float = 100.0
-    group_worth: float = 10.0
-    own_worth: float = math.inf
-    evidence_slope: float = 1.5
-    evidence_spread: float = 0.75
-    doubting_labels: float = 30.0
-    association_slope: float = 1.0
-    association_spread: float = 0.5
-    association_labels: float = 50.0
-    intercept_variance: float = 10.0
-    prevalence: float | None = None
-    assumed_prevalence: float = 0.1
-    interval: float = 0.90
-    interval_variance: float = 0.1
-    interval_worth: float = 1.0
-    interval_doubt: float = 0.8
-    max_iterations: int = 100
-    rounds: int = 60
-
-    def check(self) -> None:
-        for name in (
-            "linear_variance",
-            "spline_variance",
-            "evidence_spread",
-            "intercept_variance",
-            "group_worth",
-            "own_worth",
-        ):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if not self.worth >= 0.5:
-            raise SettingsError(f"worth is {self.worth}; below 0.5 a variance can lock at zero")
-        for name in ("prevalence", "assumed_prevalence", "interval"):
-            share = getattr(self, name)
-            if share is not None and not 0 < share < 1:
-                raise SettingsError(f"{name} is {share}; it must lie between 0 and 1")
-        if self.knots < 3 or self.max_iterations < 1 or self.rounds < 1:
-            raise SettingsError("knots must be at least 3, max_iterations and rounds at least 1")
+    knots: Annotated[int, Whole(3)] = 5
+    linear_variance: Annotated[float, Number(above=0)] = 4.0
+    spline_variance: Annotated[float, Number(above=0)] = 4.0
+    full_labels: Annotated[float, Number(above=0)] = 100.0
+    learn_variances: Annotated[bool, Flag()] = True
+    worth: Annotated[float, Number(least=0.5)] = 100.0  # below 0.5 a variance can lock at zero
+    group_worth: Annotated[float, Number(above=0, infinite=True)] = 10.0
+    own_worth: Annotated[float, Number(above=0, infinite=True)] = math.inf
+    evidence_slope: Annotated[float, Number()] = 1.5
+    evidence_spread: Annotated[float, Number(above=0)] = 0.75
+    doubting_labels: Annotated[float, Number(least=0)] = 30.0
+    association_slope: Annotated[float, Number()] = 1.0
+    association_spread: Annotated[float, Number(above=0)] = 0.5
+    association_labels: Annotated[float, Number(above=0)] = 50.0
+    intercept_variance: Annotated[float, Number(above=0)] = 10.0
+    prevalence: Annotated[float | None, Number(above=0, below=1, optional=True)] = None
+    assumed_prevalence: Annotated[float, Number(above=0, below=1)] = 0.1
+    interval: Annotated[float, Number(above=0, below=1)] = 0.90
+    interval_variance: Annotated[float, Number(above=0)] = 0.1
+    interval_worth: Annotated[float, Number(least=0.5)] = 1.0
+    interval_doubt: Annotated[float, Number(least=0)] = 0.8
+    max_iterations: Annotated[int, Whole(1)] = 100
+    rounds: Annotated[int, Whole(1)] = 60
 
 
 def at_strength(settings: HeadSettings, labels: int) -> HeadSettings:
     """The settings with the variances, and the trust in association, that so many labels deserve."""
     share = min(1.0, max(labels, 1) / settings.full_labels)
     trust = min(1.0, max(labels, 1) / settings.association_labels) ** 2
-    return replace(
-        settings,
+    return settings.replace(
         linear_variance=share * settings.linear_variance,
         spline_variance=share * settings.spline_variance,
         association_slope=trust * settings.association_slope,

@@ -19,28 +19,28 @@ from ringleader.tensor.sparse import SparseTensor
 REQUIRED = ("mode", "entity")
 
 
-class Given(NamedTuple):
+class ModeCovariates(NamedTuple):
     """The user's columns of one mode."""
 
     names: tuple[str, ...]
     values: Floats  # (n_k, F): an entity that is not in the table, or has an empty field, has the column's median
 
 
-class Aligned(NamedTuple):
+class AlignedCovariates(NamedTuple):
     """The user's columns as arrays of a tensor."""
 
-    modes: Mapping[int, Given]
+    modes: Mapping[int, ModeCovariates]
     unknown: Mapping[str, int]  # entities of each mode that the tensor has not
 
 
 @dataclass(frozen=True, eq=False)
-class GivenCovariates:
+class UserCovariates:
     """One row per (mode, entity), the columns as floats, NaN where a field was empty."""
 
     table: pd.DataFrame
 
-    def align(self, tensor: SparseTensor) -> Aligned:
-        modes: dict[int, Given] = {}
+    def align(self, tensor: SparseTensor) -> AlignedCovariates:
+        modes: dict[int, ModeCovariates] = {}
         unknown: dict[str, int] = {}
         for mode, rows in self.table.groupby("mode", sort=False):
             if mode not in tensor.modes:
@@ -60,11 +60,11 @@ class GivenCovariates:
             known = ~np.isnan(values).all(axis=0)
             values = values[:, known]
             values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
-            modes[k] = Given(tuple(columns.columns[known]), values)
-        return Aligned(modes, unknown)
+            modes[k] = ModeCovariates(tuple(columns.columns[known]), values)
+        return AlignedCovariates(modes, unknown)
 
 
-def read_covariates(source: Any) -> GivenCovariates:
+def read_covariates(source: Any) -> UserCovariates:
     """Reads a table with the columns ``mode, entity`` and any numeric ones (a file, or a frame)."""
     rows: list[dict[str, Any]] = []
     seen: dict[tuple[str, str], str] = {}
@@ -82,7 +82,7 @@ def read_covariates(source: Any) -> GivenCovariates:
     table = pd.DataFrame(rows)
     if table.shape[1] == len(REQUIRED):
         raise InputError("the table of covariates has no column beside mode and entity; add the numbers you know")
-    return GivenCovariates(table)
+    return UserCovariates(table)
 
 
 def _number(text: str | None, name: str, where: str) -> float:

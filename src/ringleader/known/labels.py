@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.errors import LabelError
+from ringleader.known.holdout import Profile, draw_evenly
 from ringleader.tables.rows import table_rows
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ringleader.tensor.sparse import SparseTensor
 
 TargetKind = Literal["binary", "real"]
 
@@ -105,8 +106,8 @@ class Labels:
             codes = tensor.vocabulary(mode).lookup([label.entity for label in members])
             values = np.array([label.value for label in members], np.float64)
             known = codes >= 0
-            for label, found in zip(members, known, strict=True):
-                if not found:
+            for label, is_known in zip(members, known, strict=True):
+                if not is_known:
                     missing.setdefault(mode, {})[label.entity] = None
             order = np.argsort(codes[known], kind="stable")
             made.append(
@@ -116,33 +117,30 @@ class Labels:
         return AlignedLabels(tuple(made), {mode: len(gone) for mode, gone in missing.items()}, examples)
 
     def split(self, share: float, seed: int = 0) -> tuple[Labels, Labels]:
-        """(kept, held out): ``share`` of the accounts of each mode, target and class, drawn by the seed.
+        """(to learn from, held out): ``share`` of the accounts of each mode, rounded, drawn by the seed.
 
-        An account that is held out is so for all its targets: what is known of it elsewhere would tell.
+        Accounts known alike, by their targets and classes, are held out as evenly as they can be, and where it is
+        possible one of each class stays. An account that is held out is so for all its targets: what is known of it
+        elsewhere would tell.
         """
         if not 0 < share < 1:
             raise LabelError(f"the share to hold out is {share}; choose a number between 0 and 1")
         rng = np.random.default_rng(seed)
-        strata: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
-        accounts: dict[tuple[str, str], list[Any]] = {}
-        for label in self.entries:
-            bad = label.value > 0 if self.target_kind == "binary" else None
-            accounts.setdefault((label.mode, label.entity), []).append((label.target, bad))
-        for account, known in accounts.items():
-            strata.setdefault((account[0], *known), []).append(account)
-        out = set()
-        for key in sorted(strata, key=repr):
-            members = sorted(strata[key])
-            count = round(share * len(members))
-            out |= {members[i] for i in rng.permutation(len(members))[:count]}
-        kept = tuple(label for label in self.entries if (label.mode, label.entity) not in out)
-        held = tuple(label for label in self.entries if (label.mode, label.entity) in out)
-        if not kept or not held:
+        profiles: dict[str, dict[str, Profile]] = {mode: {} for mode in self.modes}
+        for label in sorted(self.entries):
+            is_bad = label.value > 0 if self.target_kind == "binary" else None
+            accounts = profiles[label.mode]
+            accounts[label.entity] = (*accounts.get(label.entity, ()), (label.target, is_bad))
+        out = {(mode, entity) for mode in self.modes for entity in draw_evenly(profiles[mode], share, rng)}
+        held_out = tuple(label for label in self.entries if (label.mode, label.entity) in out)
+        rest = tuple(label for label in self.entries if (label.mode, label.entity) not in out)
+        if not rest or not held_out:
+            verb = "is" if len(self.entries) == 1 else "are"
             raise LabelError(
-                f"{len(self.entries)} labels are too few to hold out {share:g} of them; "
+                f"{counted(len(self.entries), 'label')} {verb} too few to hold out {share:g} of them; "
                 "give more labels, or hold out another share"
             )
-        return Labels(kept, self.target_kind), Labels(held, self.target_kind)
+        return Labels(rest, self.target_kind), Labels(held_out, self.target_kind)
 
     def merged(self, newer: Labels) -> Labels:
         """These labels with newer ones on top: where both know an account, the newer holds."""
@@ -154,8 +152,8 @@ class Labels:
     def without(self, others: Labels) -> Labels | None:
         """These labels less those of accounts that others speak of; None where nothing is left."""
         gone = {(e.mode, e.entity) for e in others.entries}
-        kept = tuple(e for e in self.entries if (e.mode, e.entity) not in gone)
-        return Labels(kept, self.target_kind) if kept else None
+        rest = tuple(e for e in self.entries if (e.mode, e.entity) not in gone)
+        return Labels(rest, self.target_kind) if rest else None
 
     def to_frame(self) -> pd.DataFrame:
         """A table with the columns mode, entity, label, target; binary labels as 1 and 0."""

@@ -25,11 +25,9 @@ MODE_OF = {role: mode for mode, role in ROLE_OF.items()}
 PYTHON_ONLY = ("negatives", "count_weight", "settings")
 
 
-def check_report(model: RingDetector) -> dict[str, Any] | None:
+def check_report(model: RingDetector) -> Mapping[str, Any] | None:
     """What was read and what was refused; None where the reviews came as a tensor."""
-    if model.tensor_.report is not None:
-        return model.tensor_.report.as_dict()
-    return model.stored_.meta["report"] if model.stored_ is not None else None
+    return model.snapshot_.report
 
 
 def source_name(report: Mapping[str, Any] | None) -> str:

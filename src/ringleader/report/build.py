@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def build(model: RingDetector) -> Context:
     )
 
 
-def _lead(model: RingDetector, report: dict[str, Any] | None) -> str:
+def _lead(model: RingDetector, report: Mapping[str, Any] | None) -> str:
     tensor = model.tensor_
     ids = [
         counted(n, harmless(v.mode, 30))

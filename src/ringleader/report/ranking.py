@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
+from ringleader.judge import OWN_LABEL
 from ringleader.judge.inputs import Inputs
-from ringleader.judge.targets import OWN_LABEL
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
 from ringleader.report.context import Ranked, RankingSection, Reason
@@ -102,7 +102,8 @@ def main_reasons(
 ) -> tuple[list[tuple[Reason, ...]], str]:
     """The largest contributions to the suspicion of each entity, and how the score was made."""
     inputs = model.inputs(subject.mode, subject.name)
-    weighed, note = model.weighed(subject.mode, codes, subject.name)
+    scorer = model.snapshot_.scorer(subject.mode, subject.name)
+    weighed, note = scorer.contributions(codes), scorer.note
     # What leaving out the own label takes away is no reason.
     names = tuple(name for name in weighed.names if name != OWN_LABEL)
     amounts = weighed.amounts[:, : len(names)]

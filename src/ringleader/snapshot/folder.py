@@ -6,32 +6,34 @@ belong together with their checksums. A kill at any moment leaves the last whole
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save_file
 
 from ringleader.errors import ModelFileError, StorageError
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.tensor.vocabulary import Vocabulary
 
 FORMAT = "ringleader-model"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 OURS = re.compile(
-    r"\.?(?:state|tensor|vocabulary-\d+|labels|heldout|covariates|head_\d+)-\d+\.(?:safetensors|parquet)(?:\.partial)?"
+    r"\.?(?:state|tensor|labels|heldout|covariates|evidence|lockstep|cores"
+    r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)-\d+\.(?:safetensors|parquet)(?:\.partial)?"
 )
 """Names of the files of a model, besides its manifest."""
 NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet)")
@@ -40,59 +42,81 @@ LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
+class Part(NamedTuple):
+    """One file of a model.
+
+    source : the object it is made of. Where the folder holds the part of the very same object, it stays as it is.
+    make   : its arrays, or its table
+    """
+
+    name: str
+    source: object
+    make: Callable[[], Arrays | pa.Table]
+
+
 @dataclass
 class Stored:
-    """A model folder: its manifest, and its parts, read when they are asked for."""
+    """A model folder: its manifest, and its parts, read when they are asked for.
+
+    handles : the open files of the parts, so that what was opened can be read whoever replaces the model meanwhile
+    sources : by part, the object that was written to it or read from it
+    """
 
     folder: Path
     meta: dict[str, Any]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    handles: dict[str, BinaryIO] = field(default_factory=dict, repr=False)
+    sources: dict[str, object] = field(default_factory=dict, repr=False)
 
     def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
         """The arrays of a part that ``save`` was given."""
-        path = self._verified(part)
+        name, content = self._verified(part)
         try:
-            loaded: dict[str, npt.NDArray[Any]] = load_file(path)
+            loaded: dict[str, npt.NDArray[Any]] = load_arrays(content)
         except (SafetensorError, OSError, ValueError) as error:
-            raise ModelFileError(f"{path.name} of model {self.folder} cannot be read: {error}") from error
+            raise ModelFileError(f"{name} of model {self.folder} cannot be read: {error}") from error
         return loaded
 
     def table(self, part: str) -> pa.Table:
-        path = self._verified(part)
+        name, content = self._verified(part)
         try:
-            return pq.read_table(path)
+            return pq.read_table(pa.BufferReader(content))
         except (pa.ArrowInvalid, OSError) as error:
-            raise ModelFileError(f"{path.name} of model {self.folder} cannot be read: {error}") from error
+            raise ModelFileError(f"{name} of model {self.folder} cannot be read: {error}") from error
 
     def has(self, part: str) -> bool:
         return part in self.files
 
-    def _verified(self, part: str) -> Path:
-        """The file of a part, after its size and checksum."""
+    def _verified(self, part: str) -> tuple[str, bytes]:
+        """Name and content of the file of a part, after its size and checksum: what is checked is what is read."""
         if part not in self.files:
             raise ModelFileError(f"model {self.folder} has no part {part!r}; it is damaged, or of another kind")
         entry = self.files[part]
-        path: Path = self.folder / entry["name"]
-        if not path.is_file():
-            raise ModelFileError(f"{entry['name']} of model {self.folder} is missing; restore it or fit again")
-        if path.stat().st_size != entry["bytes"] or _checksum(path) != entry["sha256"]:
-            raise ModelFileError(f"{entry['name']} of model {self.folder} is damaged; restore it or fit again")
-        return path
+        name: str = entry["name"]
+        if part not in self.handles:
+            self.handles[part] = _open(self.folder, name)
+        handle = self.handles[part]
+        handle.seek(0)
+        content = handle.read()
+        if len(content) != entry["bytes"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
+            raise ModelFileError(f"{name} of model {self.folder} is damaged; restore it or fit again")
+        return name, content
+
+
+def _open(folder: Path, name: str) -> BinaryIO:
+    path = folder / name
+    if not path.is_file():
+        raise ModelFileError(f"{name} of model {folder} is missing; restore it or fit again")
+    return path.open("rb")
 
 
 def save(
-    folder: str | os.PathLike[str],
-    meta: Mapping[str, Any],
-    *,
-    arrays: Mapping[str, Arrays] | None = None,
-    tables: Mapping[str, pa.Table] | None = None,
-    keep: Iterable[str] = (),
-    before: Stored | None = None,
+    folder: str | os.PathLike[str], meta: Mapping[str, Any], parts: Iterable[Part], *, before: Stored | None = None
 ) -> Stored:
     """Writes a model, or the parts of it that changed, and swaps it in at once.
 
-    ``keep`` names parts of ``before`` that stay as they are on disk. Files that the new manifest does
-    not name are removed, once it is in place.
+    before : what the folder holds; parts of the same objects stay. Files that the new manifest does not name are
+    removed, once it is in place.
     """
     target = Path(folder)
     if not is_free(target) and not is_model(target):
@@ -100,14 +124,17 @@ def save(
     try:
         target.mkdir(parents=True, exist_ok=True)
         # Above every name that is there: until the new manifest is in place, the old one must find its own files.
-        generation = max([0, *(int(found[1]) for found in map(NUMBERED.search, os.listdir(target)) if found)]) + 1
+        numbers = (int(match[1]) for match in map(NUMBERED.search, os.listdir(target)) if match)
+        generation = max([0, *numbers]) + 1
         replaced = _named_before(target)
-        files = {part: before.files[part] for part in keep if before and part in before.files}
-        for part, group in (arrays or {}).items():
-            plain = {name: np.ascontiguousarray(array) for name, array in group.items()}
-            files[part] = _write(target, f"{part}-{generation}.safetensors", lambda p, a=plain: save_file(a, p))
-        for part, table in (tables or {}).items():
-            files[part] = _write(target, f"{part}-{generation}.parquet", lambda p, t=table: pq.write_table(t, p))
+        files: dict[str, dict[str, Any]] = {}
+        sources: dict[str, object] = {}
+        for part in parts:
+            sources[part.name] = part.source
+            if before is not None and part.name in before.files and before.sources.get(part.name) is part.source:
+                files[part.name] = before.files[part.name]
+            else:
+                files[part.name] = _write_part(target, part, generation)
         saved = {**meta, "generation": generation}
         manifest = {
             "format": FORMAT,
@@ -125,7 +152,15 @@ def save(
         raise StorageError(
             f"cannot write the model to {target}: {error.strerror or error}; free some space or choose another folder"
         ) from error
-    return Stored(target, saved, files)
+    return Stored(target, saved, files, sources=sources)
+
+
+def _write_part(folder: Path, part: Part, generation: int) -> dict[str, Any]:
+    content = part.make()
+    if isinstance(content, pa.Table):
+        return _write(folder, f"{part.name}-{generation}.parquet", lambda path: pq.write_table(content, path))
+    arrays = {name: np.ascontiguousarray(array) for name, array in content.items()}
+    return _write(folder, f"{part.name}-{generation}.safetensors", lambda path: save_file(arrays, path))
 
 
 def load(folder: str | os.PathLike[str]) -> Stored:
@@ -154,7 +189,7 @@ def load(folder: str | os.PathLike[str]) -> Stored:
     meta, files = manifest.get("meta"), manifest.get("files")
     if not isinstance(meta, dict) or not isinstance(files, dict) or not all(map(_well_formed, files.values())):
         raise ModelFileError(f"{path} is damaged: it does not say which files belong to the model")
-    return Stored(target, meta, files)
+    return Stored(target, meta, files, {part: _open(target, entry["name"]) for part, entry in files.items()})
 
 
 def is_model(folder: str | os.PathLike[str]) -> bool:
@@ -163,28 +198,6 @@ def is_model(folder: str | os.PathLike[str]) -> bool:
         return bool(json.loads((Path(folder) / MANIFEST).read_bytes()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def tensor_parts(tensor: SparseTensor) -> tuple[dict[str, Arrays], dict[str, pa.Table], list[dict[str, Any]]]:
-    """A tensor as parts to save: arrays, vocabulary tables, and what the manifest says of the modes."""
-    arrays: dict[str, Arrays] = {"tensor": {"coordinates": tensor.coordinates, "counts": tensor.counts}}
-    tables = {f"vocabulary-{k}": pa.table({"value": v.values}) for k, v in enumerate(tensor.vocabularies)}
-    modes = [
-        {"mode": v.mode, "kind": v.kind, "bin_seconds": v.bin_seconds, "edges": list(v.edges) if v.edges else None}
-        for v in tensor.vocabularies
-    ]
-    return arrays, tables, modes
-
-
-def stored_tensor(stored: Stored) -> SparseTensor:
-    """The tensor that ``tensor_parts`` took apart."""
-    vocabularies = []
-    for k, mode in enumerate(stored.meta["modes"]):
-        values = stored.table(f"vocabulary-{k}").column("value").combine_chunks()
-        edges = tuple(mode["edges"]) if mode["edges"] else None
-        vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
-    arrays = stored.arrays("tensor")
-    return SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies))
 
 
 def tensor_fingerprint(tensor: SparseTensor) -> str:
@@ -223,6 +236,8 @@ def _checksum(path: Path) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there, and renaming is enough
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -242,7 +257,10 @@ def _tidy(folder: Path, named: set[str], replaced: set[str]) -> None:
     """Removes files of ours that the manifest does not name any more, and nothing else."""
     for path in folder.iterdir():
         if (path.name in replaced or _ours(path.name)) and path.name not in named:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(
+                PermissionError
+            ):  # still open elsewhere, where that forbids it; the next save will
+                path.unlink(missing_ok=True)
 
 
 def _ours(name: str) -> bool:

@@ -1,19 +1,77 @@
-"""What an update of a fitted model takes over from it: codes, heads, and whom the new reviews and labels touch."""
+"""Update: a snapshot and new reviews or labels -> the next snapshot. The old one is not touched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ringleader.arrays import Bools
 from ringleader.errors import SettingsError
+from ringleader.known.labels import Labels
+from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.problem import Problem
 from ringleader.model.start import fresh_heads
-from ringleader.model.state import State
+from ringleader.model.state import State, extend_state
+from ringleader.snapshot.learn import history_entry
+from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
+
+UPDATE_SWEEPS = 1
+"""Sweeps of an update. With three, entities that every update touches drift away from where a refit ends."""
+
+
+def update(
+    snapshot: Snapshot,
+    reviews: Any = None,
+    labels: Labels | None = None,
+    callback: Callable[[SweepInfo], bool | None] | None = None,
+) -> Snapshot:
+    """The snapshot with new reviews and new labels; only what they touch moves. Old codes stay.
+
+    Labels alone, where they do not move the factors, leave everything that no label enters as it is.
+    """
+    if not snapshot.complete:
+        raise SettingsError("this fit was stopped before its end; go on with it (--resume) before you update it")
+    known, heldout = snapshot.labels, snapshot.heldout
+    if labels is not None:
+        known = known.merged(labels) if known is not None else labels
+        heldout = heldout.without(labels) if heldout is not None else None
+    if reviews is None and not snapshot.config.joint:
+        return _relabelled(snapshot, known, heldout)
+    tensor = snapshot.tensor
+    touched = [np.zeros(n, np.bool_) for n in tensor.shape]
+    if reviews is not None:
+        fresh = encode_new(reviews, tensor, snapshot.reading)
+        tensor = merge(tensor, fresh)
+        touched = touched_by_reviews(fresh, tensor.shape)
+    # What is known of the old tensor does not hold for the new one.
+    after = replace(snapshot, tensor=tensor, labels=known, heldout=heldout, resumed_from=None, derived=Derived())
+    relabelled = touched_by_labels(snapshot.problem, after.problem, tensor.shape)
+    state = carry_heads(snapshot.problem, after.problem, extend_state(snapshot.state.copy(), tensor.shape))
+    history = list(snapshot.history)
+
+    def after_sweep(info: SweepInfo) -> bool | None:
+        history.append(history_entry(info))
+        return callback(info) if callback is not None else None
+
+    moved = {k: np.flatnonzero(a | b) for k, (a, b) in enumerate(zip(touched, relabelled, strict=True))}
+    state, _ = fit_loop(after.problem, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
+    return replace(after, state=state, history=tuple(history))
+
+
+def _relabelled(snapshot: Snapshot, labels: Labels | None, heldout: Labels | None) -> Snapshot:
+    """Other labels on the same reviews and factors: the heads whose labels changed are fitted anew, nothing else is."""
+    label_free = snapshot.label_free
+    after = replace(snapshot, labels=labels, heldout=heldout, resumed_from=None)
+    state = carry_heads(snapshot.problem, after.problem, snapshot.state)
+    judge = snapshot.judge.relabelled(label_free, after.targets)
+    derived = Derived(label_free=label_free, judge=judge, find_cores=snapshot.core_finder)
+    return replace(after, state=state, derived=derived)
 
 
 def encode_new(reviews: Any, known: SparseTensor, reading: Mapping[str, Any]) -> SparseTensor:
@@ -49,7 +107,7 @@ def touched_by_labels(before: Problem, after: Problem, shape: tuple[int, ...]) -
 
 
 def carry_heads(before: Problem, after: Problem, state: State) -> State:
-    """The state with a head for each target of ``after``: its old one where it had one, else a fresh one."""
+    """The state with a joint head for each target of ``after``: its old one where it had one, else a fresh one."""
     old = {(t.mode, t.name): (state.heads[i], state.noise[i]) for i, t in enumerate(before.targets)}
     state = fresh_heads(after, state)
     for i, target in enumerate(after.targets):

@@ -1,4 +1,4 @@
-"""What to do about a column that no row can be read by: an example of what it holds, and the accepted forms."""
+"""What messages about tables say: what a column holds, which forms are accepted, what other libraries complain of."""
 
 from __future__ import annotations
 
@@ -27,3 +27,9 @@ def flag(axis: Axis) -> str:
     """The option that names the column of an axis."""
     role = ROLE_OF_MODE.get(axis.mode, axis.mode)
     return f"--column {role}=COLUMN" if axis.mode in DEFAULT_MODES else f"--axis {axis.mode[:60]}=COLUMN"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line of at most 200 characters."""
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__

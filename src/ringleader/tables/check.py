@@ -14,10 +14,11 @@ import numpy as np
 
 from ringleader.errors import InputError
 from ringleader.tables.advice import advice
-from ringleader.tables.columns import Column, as_double, as_text, is_numeric, missing, named
-from ringleader.tables.read import Example, Part, Relation
+from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
+from ringleader.tables.relation import Example, Part, Relation, quoted
 from ringleader.tables.schema import Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
+from ringleader.wording import counted
 
 MAX_DISTINCT_NUMBERS = 50
 NUMBER_BINS = 20
@@ -67,7 +68,7 @@ class Checked:
     """A relation with its columns understood."""
 
     relation: Relation
-    columns: list[Column]
+    columns: list[SourceColumn]
     rows: int  # that could be parsed
     unparsed: int
     dirty: bool = False
@@ -76,7 +77,7 @@ class Checked:
     def select(self, values: list[int], exact: list[int] | None = None) -> str:
         """SQL over all parts: columns ``value_k`` and ``exact_k`` of the axes asked for.
 
-        Where anything was found amiss, rows with a reason to be refused are left out.
+        Where anything is amiss, rows with a reason to be refused are left out.
         """
         selects = []
         for p, part in enumerate(self.relation.parts):
@@ -102,7 +103,7 @@ class Checked:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in relation.rejected.most_common())
             first = relation.examples[0]
             raise InputError(
-                f"{total:,} of {self.total:,} rows cannot be used ({reasons}); first at {first.where}; "
+                f"{total:,} of {counted(self.total, 'row')} cannot be used ({reasons}); first at {first.where}; "
                 "mend them, or leave out --strict to go on without them"
             )
         if total == self.total:
@@ -112,40 +113,39 @@ class Checked:
     def _advice(self) -> str:
         """What the column that most rows fail by holds, and what it should; nothing where rows cannot be parsed."""
         reason = self.relation.rejected.most_common(1)[0][0]
-        escaped = reason.replace("'", "''")
         for k, column in enumerate(self.columns):
             for part, reasons in zip(self.relation.parts, column.reasons, strict=True):
-                if f"'{escaped}'" not in reasons:
+                if quoted(reason) not in reasons:
                     continue
                 shown = f"left(CAST({part.columns[k]} AS VARCHAR), 40) AS shown, {reasons} AS reason"
-                found = self.relation.rows(
-                    f"SELECT shown FROM (SELECT {shown} FROM {part.relation}) WHERE reason = '{escaped}' LIMIT 1"
+                failing = self.relation.rows(
+                    f"SELECT shown FROM (SELECT {shown} FROM {part.relation}) WHERE reason = {quoted(reason)} LIMIT 1"
                 )
-                if found:
-                    return f"; {advice(column.axis, reason, found[0][0])}"
+                if failing:
+                    return f"; {advice(column.axis, reason, failing[0][0])}"
         return ""
 
     def _count_part(self, p: int, part: Part) -> None:
         relation = self.relation
         reason = self.reason(p)
-        counted = relation.rows(
+        reasons = relation.rows(
             f"SELECT reason, count(*) FROM (SELECT {reason} AS reason FROM {part.relation}) "
             "WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
         )
         texts = ", ".join(
-            f"coalesce('{c.axis.column.replace(chr(39), chr(39) * 2)}=' || left(CAST({sql} AS VARCHAR), 40), '')"
+            f"coalesce({quoted(c.axis.column + '=')} || left(CAST({sql} AS VARCHAR), 40), '')"
             for c, sql in zip(self.columns, part.columns, strict=True)
         )
         row = part.row or "row_number() OVER () - 1"
         examples: list[tuple[int, str, str]] = []
-        for text, number in counted:
+        for text, number in reasons:
             relation.rejected[text] += number
-            found = relation.rows(
+            first_rows = relation.rows(
                 f"SELECT row, shown FROM (SELECT {row} AS row, {reason} AS reason, concat_ws(' ', {texts}) AS shown "
-                f"FROM {part.relation}) WHERE reason = '{text.replace(chr(39), chr(39) * 2)}' "
+                f"FROM {part.relation}) WHERE reason = {quoted(text)} "
                 f"ORDER BY row LIMIT {EXAMPLES_PER_REASON}"
             )
-            examples += [(int(n), text, shown) for n, shown in found]
+            examples += [(int(n), text, shown) for n, shown in first_rows]
         examples.sort()
         places = part.where([n for n, _, _ in examples])
         relation.examples.extend(
@@ -174,10 +174,10 @@ def check(relation: Relation) -> Checked:
     rating = graded(relation.schema.axes)
     for k, axis in enumerate(relation.schema.axes):
         if axis.kind == "time":
-            found = time_column(relation, k, axis)
-            checked.time = checked.time or found.span
-            checked.dirty |= found.dirty
-            column = found.column
+            timed = time_column(relation, k, axis)
+            checked.time = checked.time or timed.span
+            checked.dirty |= timed.dirty
+            column = timed.column
         elif axis.kind == "rating" or (axis is rating and all_numeric(checked, k)):
             column = number_column(checked, k, axis)
         else:
@@ -192,27 +192,27 @@ def check(relation: Relation) -> Checked:
     return checked
 
 
-def text_column(checked: Checked, k: int, axis: Axis) -> Column:
+def text_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
     """Ids and words: taken as they are."""
     values = tuple(as_text(part, k) for part in checked.relation.parts)
     reasons = tuple(f"CASE WHEN {v} IS NULL OR {v} = '' THEN 'missing {named(axis)}' END" for v in values)
-    return Column(axis, "category" if axis.kind == "category" else "id", values, values, reasons)
+    return SourceColumn(axis, "category" if axis.kind == "category" else "id", values, values, reasons)
 
 
 def all_numeric(checked: Checked, k: int) -> bool:
     """Whether every value of a category is a number written plainly: 7 is one, 007 is a name."""
-    plain = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
+    number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
     return not any(
         checked.relation.rows(
             f"SELECT 1 FROM {part.relation} WHERE NOT {missing(part, k)} "
-            f"AND NOT regexp_full_match(trim(CAST({part.columns[k]} AS VARCHAR)), '{plain}') LIMIT 1"
+            f"AND NOT regexp_full_match(trim(CAST({part.columns[k]} AS VARCHAR)), '{number}') LIMIT 1"
         )
         for part in checked.relation.parts
         if not is_numeric(part.types[k])
     )
 
 
-def number_column(checked: Checked, k: int, axis: Axis) -> Column:
+def number_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
     """Ratings: numbers on any scale, in bins where they are too many."""
     parts = checked.relation.parts
     numbers = tuple(f"({as_double(part, k)} + 0.0)" for part in parts)
@@ -226,13 +226,13 @@ def number_column(checked: Checked, k: int, axis: Axis) -> Column:
         f"SELECT {x} AS x, {r} AS reason FROM {part.relation}"
         for part, x, r in zip(parts, numbers, reasons, strict=True)
     )
-    counted = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
-    checked.dirty |= any(not good for _, _, good in counted)
-    distinct = np.array([x for x, _, good in counted if good], dtype=np.float64)
-    column = Column(axis, "number", numbers, numbers, reasons)
+    by_value = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
+    checked.dirty |= any(not good for _, _, good in by_value)
+    distinct = np.array([x for x, _, good in by_value if good], dtype=np.float64)
+    column = SourceColumn(axis, "number", numbers, numbers, reasons)
     if len(distinct) <= MAX_DISTINCT_NUMBERS:
         return column
-    weights = np.array([count for _, count, good in counted if good], dtype=np.float64)
+    weights = np.array([count for _, count, good in by_value if good], dtype=np.float64)
     edges = quantile_edges(distinct, weights)
     said = f"{axis.mode} has {len(distinct):,} distinct values; they are put into {len(edges)} bins of about equal size"
     return replace(binned(column, edges), notes=(said,))
@@ -245,9 +245,9 @@ def quantile_edges(values: np.ndarray, weights: np.ndarray) -> tuple[float, ...]
     return tuple(float(values[i]) for i in starts)
 
 
-def binned(column: Column, edges: tuple[float, ...]) -> Column:
+def binned(column: SourceColumn, edges: tuple[float, ...]) -> SourceColumn:
     """The column with each number replaced by the left edge of its bin."""
     steps = " ".join(f"WHEN {{x}} >= {edge!r}::DOUBLE THEN {edge!r}::DOUBLE" for edge in reversed(edges))
     whole = f"CASE {steps} ELSE {edges[0]!r}::DOUBLE END"
     values = tuple(whole.replace("{x}", x) for x in column.exact)
-    return Column(column.axis, "number", values, column.exact, column.reasons, edges)
+    return SourceColumn(column.axis, "number", values, column.exact, column.reasons, edges)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ringleader.tables.read import Part
+from ringleader.tables.relation import Part
 from ringleader.tables.schema import Axis
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE")
@@ -15,12 +15,12 @@ NUMERIC_TYPES = (
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """How one axis is read: SQL for its value and for the reason to refuse it, per part.
 
     The value is VARCHAR for text, DOUBLE for numbers, BIGINT (start of the bin in Unix seconds)
-    for times. ``exact`` is the value before binning, by which exact duplicates are told. ``notes`` is what a person
-    should hear of the column as it is read.
+    for times. ``exact`` is the value before binning, by which exact duplicates are recognised. ``notes`` are what is
+    odd about the column, for people.
     """
 
     axis: Axis

@@ -1,4 +1,4 @@
-"""From what the user points at to plain readable files: folders, globs, formats, compression."""
+"""From what the user points at to readable files: folders, globs, formats, compression."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ringleader.errors import InputError, StorageError
+from ringleader.wording import counted
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 
@@ -63,7 +64,9 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
         inside = sorted(p for p in path.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(path)))
         files = [f for f in map(classify, inside) if f]
         if not files:
-            raise InputError(f"folder {text!r} holds no readable file ({READABLE}); it has {len(inside)} other files")
+            raise InputError(
+                f"folder {text!r} holds no readable file ({READABLE}); it has {counted(len(inside), 'other file')}"
+            )
         return [_readable(f) for f in files]
     if path.is_file():
         file = classify(path)
@@ -71,8 +74,8 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
             raise InputError(f"{text!r} is of no known format; name it {READABLE}")
         return [_readable(file)]
     if glob.has_magic(text):
-        found = [Path(p) for p in sorted(glob.glob(text, recursive=True)) if Path(p).is_file()]
-        files = [f for f in map(classify, found) if f]
+        matches = [Path(p) for p in sorted(glob.glob(text, recursive=True)) if Path(p).is_file()]
+        files = [f for f in map(classify, matches) if f]
         if not files:
             raise InputError(f"no readable file ({READABLE}) matches {text!r}")
         return [_readable(f) for f in files]
@@ -81,20 +84,23 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     raise InputError(f"there is no file or folder {text!r}")
 
 
-def plain(file: ReviewFile, folder: Path, number: int) -> Path:
-    """The file unpacked, and under a name that no reader takes for a pattern."""
+def readable_path(file: ReviewFile, folder: Path, number: int) -> Path:
+    """The path of the file unpacked, and under a name that no reader takes for a pattern."""
     if file.compression:
         target = folder / f"unpacked-{number}.{file.format}"
         _unpack(file, target)
         return target
-    if glob.has_magic(str(file.path)) or not _is_plain(str(file.path)):
+    if glob.has_magic(str(file.path)) or not _is_unicode(str(file.path)):
         target = folder / f"linked-{number}.{file.format}"
-        target.symlink_to(file.path.resolve())
+        try:
+            target.symlink_to(file.path.resolve())
+        except OSError:  # Windows links only with a privilege
+            _unpack(file, target)
         return target
     return file.path
 
 
-def _is_plain(path: str) -> bool:
+def _is_unicode(path: str) -> bool:
     """Whether a path is Unicode; one that is not comes with lone surrogates, which few libraries take."""
     try:
         path.encode()
@@ -104,6 +110,7 @@ def _is_plain(path: str) -> bool:
 
 
 def _unpack(file: ReviewFile, target: Path) -> None:
+    """Writes a file unpacked; one that is not packed is copied."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""The slow, careful readers: one row at a time, so that one bad row costs that row alone.
+"""Readers that go row by row, so that one bad row costs that row alone.
 
 Used where DuckDB's reader finds anything out of order in a text file. They know the physical line
 of every row, and go on behind an unterminated quote, which would otherwise swallow the rest.
@@ -110,7 +110,7 @@ def text_lines(path: Path) -> Iterator[Record | BadRow]:
 
 
 def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> list[BadRow]:
-    """Writes the fields at the given positions as columns f0, f1, ... beside their line; returns the bad rows."""
+    """Writes the fields at some positions as columns f0, f1, ... beside their line; returns the bad rows."""
     schema = pa.schema([("line", pa.int64())] + [(f"f{p}", pa.large_string()) for p in positions])
     bad: list[BadRow] = []
     with pq.ParquetWriter(target, schema) as writer:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ringleader.errors import InputError, SchemaError, StorageError
-from ringleader.tables import row_reader as careful
-from ringleader.tables.files import ReviewFile, locate, plain
-from ringleader.tables.read import column_names, to_arrow
+from ringleader.tables import row_reader
+from ringleader.tables.files import ReviewFile, locate, readable_path
+from ringleader.tables.frames import column_names, to_arrow
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
 
 Row = tuple[str, dict[str, str | None]]
@@ -30,11 +30,11 @@ def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], wh
     if isinstance(source, (str, os.PathLike)):
         for file in locate(source):
             with _temporary_folder() as folder:
-                yield from _file_rows(file, plain(file, Path(folder), 0), required, optional, what)
+                yield from _file_rows(file, readable_path(file, Path(folder), 0), required, optional, what)
         return
     names = choose(column_names(source), required, optional, f"the {what}", what)
     columns = [column.to_pylist() for column in to_arrow(source, names).columns]
-    yield from _text_rows(names, columns)
+    yield from _text_rows(names, columns, "row")
 
 
 def _file_rows(
@@ -45,16 +45,17 @@ def _file_rows(
             table = pq.read_table(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{file.name!r} is no Parquet file, or is cut short") from error
-        yield from _table_rows(table, required, optional, repr(file.name))
+        names = choose(table.column_names, required, optional, repr(file.name), what)
+        yield from _text_rows(names, [table.column(n).to_pylist() for n in names], f"{file.name} row")
         return
     if file.format == "jsonl":
         checked = False
-        for row in careful.text_lines(path):
-            parsed = json_object(row.fields[0]) if isinstance(row, careful.Record) else None
+        for row in row_reader.text_lines(path):
+            parsed = json_object(row.fields[0]) if isinstance(row, row_reader.Record) else None
             where = f"{file.name} line {row.line}"
             if parsed is None:
                 raise InputError(f"{where} of the {what} is no JSON object")
-            if not all(isinstance(v, str) is False or careful.is_utf8(v) for v in parsed.values()):
+            if not all(isinstance(v, str) is False or row_reader.is_utf8(v) for v in parsed.values()):
                 raise InputError(f"{where} of the {what} holds text that is not valid Unicode")
             if not checked:
                 choose(list(parsed), required, (), repr(file.name), what)
@@ -66,21 +67,16 @@ def _file_rows(
     delimiter = "\t" if file.format == "tsv" else delimiter_of(head)
     header = [name.strip() for name in next(csv.reader(head.splitlines(keepends=True), delimiter=delimiter))]
     names = choose(header, required, optional, repr(file.name), what)
-    for row in careful.csv_rows(path, delimiter, len(header)):
+    for row in row_reader.csv_rows(path, delimiter, len(header)):
         where = f"{file.name} line {row.line}"
-        if isinstance(row, careful.BadRow):
+        if isinstance(row, row_reader.BadRow):
             raise InputError(f"{where} of the {what} cannot be read: {row.reason}: {row.text!r}")
         yield where, {name: row.fields[header.index(name)] for name in names}
 
 
-def _table_rows(table: pa.Table, required: Sequence[str], optional: Sequence[str], name: str) -> Iterator[Row]:
-    names = choose(table.column_names, required, optional, name, name)
-    yield from _text_rows(names, [table.column(n).to_pylist() for n in names])
-
-
-def _text_rows(names: list[str], columns: list[list[Any]]) -> Iterator[Row]:
-    for number, values in enumerate(zip(*columns, strict=True)):
-        yield f"row {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
+def _text_rows(names: list[str], columns: list[list[Any]], place: str) -> Iterator[Row]:
+    for number, values in enumerate(zip(*columns, strict=True), start=1):
+        yield f"{place} {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
@@ -108,10 +104,10 @@ def choose(
         if name not in available:
             close = difflib.get_close_matches(name, available, n=1, cutoff=0.6)
             hint = f"; the nearest name is {close[0]!r}" if close else ""
-            found = ", ".join(repr(n[:40]) for n in available[:12])
+            shown = ", ".join(repr(n[:40]) for n in available[:12])
             raise SchemaError(
                 f"{where} has no column {name!r}; a table of {what} begins with a line naming its columns "
-                f"{', '.join(required)}; found {found}{hint}"
+                f"{', '.join(required)}; found {shown}{hint}"
             )
     if "*" in optional:
         return [*required, *(n for n in available if n not in required)]

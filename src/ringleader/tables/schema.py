@@ -78,7 +78,7 @@ def parse_axis(text: str) -> Axis:
 
 
 def parse_modes(modes: Sequence[str] | Mapping[str, str] | None) -> list[Axis | str]:
-    """What a user asked for, in order: whole axes, and plain names of default modes."""
+    """What a user asked for, in order: whole axes, and names of default modes."""
     if modes is None:
         return list(DEFAULT_MODES)
     if isinstance(modes, str):
@@ -111,8 +111,8 @@ def resolve(
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise SettingsError(f"columns is {columns!r}; give a mapping such as {{'reviewer': 'user_id'}}")
-    given = {_role(name): column for name, column in (columns or {}).items()}
-    for role, column_name in given.items():
+    chosen = {_role(name): column for name, column in (columns or {}).items()}
+    for role, column_name in chosen.items():
         if not isinstance(column_name, str):
             raise SettingsError(f"the column of {role!r} is {column_name!r}; give its name as text")
         if role not in KNOWN_NAMES:
@@ -124,7 +124,7 @@ def resolve(
     guessed: dict[str, str] = {}
     dropped: list[str] = []
     asked = parse_modes(modes)
-    unused = [role for role in given if role not in [_role(m) for m in asked if isinstance(m, str)]]
+    unused = [role for role in chosen if role not in [_role(m) for m in asked if isinstance(m, str)]]
     if unused:
         raise SettingsError(f"a column is named for {unused[0]!r}, but that is none of the modes asked for")
     names = [m if isinstance(m, str) else m.mode for m in asked]
@@ -132,7 +132,9 @@ def resolve(
     if twice is not None:
         raise SettingsError(f"mode {twice!r} is given twice; every mode needs its own name")
     named = [
-        m.column if isinstance(m, Axis) else given[_role(m)] for m in asked if isinstance(m, Axis) or _role(m) in given
+        m.column if isinstance(m, Axis) else chosen[_role(m)]
+        for m in asked
+        if isinstance(m, Axis) or _role(m) in chosen
     ]
     _require_names(named, available, where)
     for wanted in asked:
@@ -140,10 +142,10 @@ def resolve(
             axes.append(wanted)
             continue
         role = _role(wanted)
-        if role in given:
-            column: str | None = given[role]
+        if role in chosen:
+            column: str | None = chosen[role]
         else:
-            column = _guess(role, available, taken=set(given.values()) | set(guessed.values()))
+            column = _guess(role, available, taken=set(chosen.values()) | set(guessed.values()))
             if column is not None:
                 guessed[role] = column
         if column is None:
@@ -166,10 +168,11 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
         flags = " ".join(
             f"--column {role}={shlex.quote(name[:60]) if name else 'COLUMN'}" for role, name in near.items()
         )
-        found = [f"{name[:60]!r}" for name in near.values() if name]
-        hint = f"; the nearest {'name is' if len(found) == 1 else 'names are'} {' and '.join(found)}" if found else ""
+        nearest = [f"{name[:60]!r}" for name in near.values() if name]
+        verb = "name is" if len(nearest) == 1 else "names are"
+        hint = f"; the nearest {verb} {' and '.join(nearest)}" if nearest else ""
         raise SchemaError(
-            f"{where} has no column for {' and '.join(map(repr, missing))}; {_found(available)}{hint}"
+            f"{where} has no column for {' and '.join(map(repr, missing))}; {_listed(available)}{hint}"
             f"; name {'it' if len(missing) == 1 else 'them'} with {flags} "
             f"(columns={{{', '.join(f'{role!r}: ...' for role in near)}}} in Python)"
         )
@@ -210,15 +213,15 @@ def _guess(role: str, available: Sequence[str], taken: set[str]) -> str | None:
         if name not in taken:
             folded.setdefault(name.strip().lower(), []).append(name)
     for known in KNOWN_NAMES[role]:
-        found = folded.get(known, [])
-        if known in found:
+        matches = folded.get(known, [])
+        if known in matches:
             return known
-        if len(found) > 1:
+        if len(matches) > 1:
             raise SchemaError(
-                f"columns {', '.join(map(repr, found))} could all be the {role}; choose with --column {role}=COLUMN"
+                f"columns {', '.join(map(repr, matches))} could all be the {role}; choose with --column {role}=COLUMN"
             )
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
     return None
 
 
@@ -228,12 +231,13 @@ def _require_names(named: Sequence[str], available: Sequence[str], where: str) -
     if not absent:
         return
     close = {name: difflib.get_close_matches(name, available, n=1, cutoff=0.5) for name in absent}
-    meant = [f"{found[0]!r}" for found in close.values() if found]
+    meant = [f"{names[0]!r}" for names in close.values() if names]
     hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
-    raise SchemaError(f"{where} has no column {' and no column '.join(map(repr, absent))}; {_found(available)}{hint}")
+    raise SchemaError(f"{where} has no column {' and no column '.join(map(repr, absent))}; {_listed(available)}{hint}")
 
 
-def _found(available: Sequence[str]) -> str:
+def _listed(available: Sequence[str]) -> str:
+    """The columns there are, the first dozen by name."""
     shown = ", ".join(repr(name[:60]) for name in available[:12])
     more = f" and {len(available) - 12} more" if len(available) > 12 else ""
     return f"found {shown}{more}" if available else "it has no columns"

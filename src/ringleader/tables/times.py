@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.tables.columns import Column, as_double, is_numeric, is_time, missing, named
-from ringleader.tables.read import Relation
+from ringleader.tables.columns import SourceColumn, as_double, is_numeric, is_time, missing, named
+from ringleader.tables.relation import Relation
 from ringleader.tables.schema import Axis
 from ringleader.wording import counted
 
@@ -50,16 +50,16 @@ class TimeSpan:
 class Timed(NamedTuple):
     """A column of times, what it turned out to hold, and whether rows must be refused."""
 
-    column: Column
+    column: SourceColumn
     span: TimeSpan | None = None
     dirty: bool = False
 
 
 def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
     """Decides the unit on the whole column, and states it."""
-    plain = _plain_time(relation, k, axis)
-    if plain is not None:
-        return plain
+    whole_numbers = _whole_number_time(relation, k, axis)
+    if whole_numbers is not None:
+        return whole_numbers
     native = [is_time(part.types[k]) for part in relation.parts]
     unit, like_date = ("timestamps", None) if all(native) else _unit(relation, k)
     word = named(axis)
@@ -119,12 +119,12 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
             notes.append(_LIKE_DATES.format(like_date, f"{like_date[:4]}-{like_date[4:6]}-{like_date[6:]}"))
         elif mean < BEFORE_1995 and not zeros:
             notes.append(_EARLY.format(unit))
-    column = Column(axis, "time", tuple(values), tuple(exact), tuple(reasons), notes=tuple(notes))
+    column = SourceColumn(axis, "time", tuple(values), tuple(exact), tuple(reasons), notes=tuple(notes))
     return Timed(column, span, bad_rows > 0)
 
 
-def _plain_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
-    """Whole numbers that are all there and all of one unit, as in most files: nothing to guard against, so plain SQL.
+def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
+    """Whole numbers that are all there and all of one unit, as in most files: nothing to guard against, so short SQL.
 
     None where anything is odd; then every row is looked at.
     """
@@ -146,7 +146,7 @@ def _plain_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     values = tuple(f"(({s} + {width - shift}) // {width} * {width} + {shift - width})" for s in seconds)
     micros = [int(t) * 1_000_000 // per_second for t in (first, last)]
     notes = (_EARLY.format(unit),) if micros[1] < BEFORE_1995 else ()
-    column = Column(axis, "time", values, whole, ("NULL",) * len(parts), notes=notes)
+    column = SourceColumn(axis, "time", values, whole, ("NULL",) * len(parts), notes=notes)
     return Timed(column, TimeSpan(unit, _iso(micros[0]), _iso(micros[1])))
 
 
@@ -178,11 +178,11 @@ def _unit(relation: Relation, k: int) -> tuple[str, str | None]:
             if numeric
             else f"({x} IS NULL AND TRY_CAST({text} AS TIMESTAMPTZ) IS NOT NULL)"
         )
-        *found, spelt, date = relation.rows(
+        *unit_votes, spelt, date = relation.rows(
             f"SELECT {', '.join(sums)}, count(day), min(x) FILTER (day IS NOT NULL) "
             f"FROM (SELECT {x} AS x, {iso} AS iso, {_date(x)} AS day FROM {part.relation})"
         )[0]
-        votes += np.array(found, np.int64)
+        votes += np.array(unit_votes, np.int64)
         dates += spelt
         some = date if some is None else some
     if dates and dates == votes.sum():

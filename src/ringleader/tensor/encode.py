@@ -1,8 +1,8 @@
-"""Relation -> SparseTensor: vocabularies in DuckDB, cells counted in memory or, if too many, in DuckDB.
+"""Relation -> SparseTensor: the rows are coded by ``tables.coding``, and counted here.
 
 Two ways lead to the cells. ``_count_in_memory`` packs the codes of a row into machine words and
-sorts them: fast. ``_count_in_database`` lets DuckDB group and sort, spilling to disk: obviously
-right, and for tables larger than memory. A test holds them against each other.
+sorts them: fast. ``_count_in_database`` lets the database group and sort, spilling to disk: obviously
+right, and for tables larger than memory. A test compares them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.errors import SettingsError
+from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
-from ringleader.tables.columns import Column
-from ringleader.tables.read import Relation, open_relation
+from ringleader.tables.coding import Coding
+from ringleader.tables.read import open_relation
+from ringleader.tables.relation import Relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
 
@@ -29,11 +32,8 @@ BYTES_A_ROW = 64
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
 
-LARGEST_CALENDAR = 1 << 20
-"""Time bins that are looked up in a table of the whole calendar; above that they are searched."""
 
-
-class Cells(NamedTuple):
+class CountedCells(NamedTuple):
     """Distinct cells in the order of their codes, and how many rows were exact copies of others."""
 
     coordinates: npt.NDArray[np.int32]
@@ -63,16 +63,15 @@ def read_reviews(
         are columns for them. Others are written ``"NAME=COLUMN[:id|:category|:rating|:time=1w]"``.
     vocabularies : of an earlier tensor; its codes are kept and new entities get new ones behind them.
     strict : refuse the table if any row cannot be used, instead of counting such rows.
-    memory_limit : for reading, such as ``"1GB"``; half of the machine's memory by default.
+    memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
     temp_directory : where to spill.
-    threads : for reading; all by default.
+    threads : for reading; all that may be used by default.
 
     Returns
     -------
     SparseTensor; its ``report`` says what was read, guessed and refused.
     """
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024):
-        raise SettingsError(f"threads is {threads!r}; choose a whole number from 1 to 1,024")
+    check_setting("threads", threads, Whole(1, 1024, optional=True))
     with open_relation(
         source,
         columns=columns,
@@ -89,17 +88,12 @@ def encode(
 ) -> SparseTensor:
     """Checks an open relation and encodes what can be used of it."""
     checked = check(relation)
-    old = _match(checked, vocabularies)
-    book = _Vocabularies(checked, old)
-    book.build()
-    if checked.dirty:
-        checked.refuse(strict=strict)
-        book.build()
-    elif relation.rejected:
-        checked.refuse(strict=strict)
+    known = _match(checked, vocabularies)
+    coding = Coding(checked, known)
+    coding.leave_out_bad_rows(strict=strict)
     fits = checked.rows * BYTES_A_ROW < relation.memory_limit
-    cells = _count_in_memory(checked, book) if fits else _count_in_database(checked, book)
-    final = book.vocabularies()
+    cells = _count_in_memory(coding, checked.rows) if fits else _count_in_database(coding, relation.folder.parent)
+    encoded = tuple(_vocabulary(coding, k) for k in range(len(checked.columns)))
     report = CheckReport(
         source=relation.source,
         columns=relation.schema.columns,
@@ -111,15 +105,15 @@ def encode(
         duplicates=cells.duplicates,
         rejected=dict(relation.rejected.most_common()),
         examples=tuple(relation.examples),
-        modes={v.mode: len(v) for v in final},
+        modes={v.mode: len(v) for v in encoded},
         time=checked.time,
         warnings=tuple(dict.fromkeys(note for column in checked.columns for note in column.notes)),
     )
-    return SparseTensor(cells.coordinates, cells.counts, final, report)
+    return SparseTensor(cells.coordinates, cells.counts, encoded, report)
 
 
-def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[Vocabulary | None]:
-    """The old vocabulary of each axis, with old bins taken over. The modes must be the same."""
+def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
+    """The old values of each axis, with old bins taken over. The modes must be the same."""
     if vocabularies is None:
         return [None] * len(checked.columns)
     modes = [c.axis.mode for c in checked.columns]
@@ -146,134 +140,38 @@ def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[
                 f"mode {column.axis.mode!r} had bins of {vocabulary.bin_seconds} s, "
                 f"and has bins of {column.axis.bin_seconds} s now"
             )
-    return list(vocabularies)
+    return [vocabulary.values for vocabulary in vocabularies]
 
 
-class _Vocabularies:
-    """The vocabularies while they are made: DuckDB tables for text, sorted arrays for numbers and times."""
-
-    def __init__(self, checked: Checked, old: list[Vocabulary | None]) -> None:
-        self.checked = checked
-        self.old = old
-        self.numbers: dict[int, npt.NDArray[Any]] = {}
-        self.join_on: dict[int, str] = {}
-        self.sizes: list[int] = [0] * len(old)
-
-    def build(self) -> None:
-        for k, column in enumerate(self.checked.columns):
-            if column.kind in ("id", "category"):
-                self._build_text(k)
-            else:
-                self._build_numbers(k, column)
-
-    def _build_text(self, k: int) -> None:
-        """A table of ids whose row numbers are their codes: old ids first, new ones in order behind them."""
-        relation = self.checked.relation
-        relation.rows(f"DROP TABLE IF EXISTS voc_{k}")
-        new = f"SELECT DISTINCT value_{k} AS id FROM ({self.checked.select([k])})"
-        before = self.old[k]
-        if before is None:
-            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM ({new}) ORDER BY id")
-        else:
-            relation.connection.register(f"old_{k}", pa.table({"id": before.values}))
-            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM old_{k}")
-            fresh = f"SELECT d.id FROM ({new}) d ANTI JOIN old_{k} o ON d.id = o.id"
-            relation.rows(f"INSERT INTO voc_{k} SELECT id, hash(id) AS h FROM ({fresh}) ORDER BY id")
-        size, hashes, holes = relation.rows(
-            f"SELECT count(*), count(DISTINCT h), count(*) FILTER (id IS NULL OR id = '') FROM voc_{k}"
-        )[0]
-        self.sizes[k] = size
-        # Joining on the hash is twice as fast, and exact as long as no two ids share one.
-        self.join_on[k] = "hash(value_{k}) = v{k}.h" if size == hashes else "value_{k} = v{k}.id"
-        self.checked.dirty |= holes > 0
-
-    def _build_numbers(self, k: int, column: Column) -> None:
-        relation = self.checked.relation
-        found = relation.rows(f"SELECT DISTINCT value_{k} AS x FROM ({self.checked.select([k])}) ORDER BY x")
-        kind = np.int64 if column.kind == "time" else np.float64
-        values = np.array([x for (x,) in found if x is not None], dtype=kind)
-        before = self.old[k]
-        if before is not None:
-            known = np.asarray(before.values).astype(kind)
-            values = np.concatenate([known, values[~np.isin(values, known)]])
-        self.numbers[k] = values
-        self.sizes[k] = len(values)
-
-    def codes(self, k: int, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Codes of numbers or times, all of which are in the vocabulary."""
-        known = self.numbers[k]
-        width = self.checked.columns[k].axis.bin_seconds or 1
-        first = known.min()
-        if (known.max() - first) / width < LARGEST_CALENDAR and np.array_equal(known, np.floor(known)):
-            # Bins (and most ratings) are evenly spaced, so a table of them all replaces the search.
-            table = np.zeros(int(known.max() - first) // width + 1, np.int64)
-            table[(known - first).astype(np.int64) // width] = np.arange(len(known))
-            steps = (values - first).astype(np.int64, copy=False)
-            found: npt.NDArray[np.int64] = table[steps // width if width > 1 else steps]
-            return found
-        order = np.argsort(known, kind="stable")
-        codes: npt.NDArray[np.int64] = order[np.searchsorted(known[order], values)]
-        return codes
-
-    def joined(self, exact: list[int]) -> str:
-        """SQL: the codes (or, for numbers and times, the values) of every row that can be used."""
-        columns = self.checked.columns
-        items, joins = [], []
-        for k in range(len(columns)):
-            if k in self.numbers:
-                items.append(f"value_{k} AS c{k}")
-            else:
-                items.append(f"CAST(v{k}.rowid AS INTEGER) AS c{k}")
-                joins.append(f"JOIN voc_{k} v{k} ON {self.join_on[k].format(k=k)}")
-        items += [f"exact_{k}" for k in exact]
-        rows = self.checked.select(list(range(len(columns))), exact)
-        return f"SELECT {', '.join(items)} FROM ({rows}) r {' '.join(joins)}"
-
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        made = []
-        for k, column in enumerate(self.checked.columns):
-            if k in self.numbers:
-                values = pa.array(self.numbers[k])
-            else:
-                sql = f"SELECT id FROM voc_{k} ORDER BY rowid"
-                chunks = [b.column(0).cast(pa.large_string()) for b in self.checked.relation.batches(sql)]
-                values = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
-                values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-            kind: Kind = column.kind  # type: ignore[assignment]
-            made.append(Vocabulary(column.axis.mode, kind, values, column.axis.bin_seconds, column.edges))
-        return tuple(made)
+def _vocabulary(coding: Coding, k: int) -> Vocabulary:
+    column = coding.checked.columns[k]
+    kind: Kind = column.kind  # type: ignore[assignment]
+    return Vocabulary(column.axis.mode, kind, coding.values(k), column.axis.bin_seconds, column.edges)
 
 
-def _exact_columns(checked: Checked) -> list[int]:
-    """Columns whose bins are coarser than their values: by them exact duplicates are told apart."""
-    return [k for k, c in enumerate(checked.columns) if c.kind == "time" or c.edges]
-
-
-def _count_in_memory(checked: Checked, book: _Vocabularies) -> Cells:
-    exact = _exact_columns(checked)
-    words = _pack_layout(book.sizes)
-    keys = [np.zeros(checked.rows, np.uint64) for _ in words]
-    extras: list[npt.NDArray[Any]] = [np.empty(checked.rows, _exact_type(checked.columns[k])) for k in exact]
-    checked.relation.rows("SET preserve_insertion_order = false")
+def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:
+    """Cells of at most ``n_rows`` rows, packed into words and sorted."""
+    words = _pack_layout(coding.sizes)
+    keys = [np.zeros(n_rows, np.uint64) for _ in words]
+    exact: list[npt.NDArray[Any]] = [np.empty(n_rows, kind) for kind in coding.exact_types]
     filled = 0
-    for batch in checked.relation.batches(book.joined(exact)):
-        here = slice(filled, filled + len(batch))
-        filled += len(batch)
+    for rows in coding.rows():
+        here = slice(filled, filled + len(rows))
+        filled += len(rows)
         for target, modes in zip(keys, words, strict=True):
             key = target[here]
             for k in modes:
-                raw = np.asarray(batch.column(k))
-                key *= np.uint64(book.sizes[k])
+                key *= np.uint64(coding.sizes[k])
                 # Both unsigned: added to a signed number, 64 bits would go through floats and lose their ends.
-                key += (book.codes(k, raw) if k in book.numbers else raw).astype(np.uint64)
-        for j, beside in enumerate(extras):
-            beside[here] = np.asarray(batch.column(len(book.sizes) + j))
-    return _count([key[:filled] for key in keys], [beside[:filled] for beside in extras], words, book.sizes)
+                key += rows.codes[k].astype(np.uint64)
+        for column, values in zip(exact, rows.exact, strict=True):
+            column[here] = values
+    return _count([key[:filled] for key in keys], [column[:filled] for column in exact], words, coding.sizes)
 
 
 def _count(
     keys: list[npt.NDArray[np.uint64]], extras: list[npt.NDArray[Any]], words: list[list[int]], sizes: Sequence[int]
-) -> Cells:
+) -> CountedCells:
     """Distinct packed rows, unpacked, with their counts; and how many rows repeat another one exactly."""
     order = None if len(keys) == 1 else np.lexsort(tuple(reversed(keys)))
     ordered = [np.sort(keys[0])] if order is None else [key[order] for key in keys]
@@ -304,33 +202,21 @@ def _count(
                 rest = left // np.uint64(sizes[k])
                 coordinates[here, k] = left - rest * np.uint64(sizes[k])
                 left = rest
-    return Cells(coordinates, counts, duplicates)
+    return CountedCells(coordinates, counts, duplicates)
 
 
-def _count_in_database(checked: Checked, book: _Vocabularies) -> Cells:
-    """The same in SQL, spilling as needed; the cells end up in memory-mapped files."""
-    relation = checked.relation
-    exact = _exact_columns(checked)
-    for k, values in book.numbers.items():
-        codes = pa.array(np.arange(len(values), dtype=np.int32))
-        relation.connection.register(f"num_{k}", pa.table({"x": pa.array(values), "code": codes}))
-    items = ", ".join(f"n{k}.code AS c{k}" if k in book.numbers else f"c{k}" for k in range(len(checked.columns)))
-    joins = " ".join(f"JOIN num_{k} n{k} ON c{k} = n{k}.x" for k in book.numbers)
-    beside = "".join(f", exact_{k}" for k in exact)
-    relation.rows(f"CREATE TABLE coded AS SELECT {items}{beside} FROM ({book.joined(exact)}) {joins}")
-    names = ", ".join(f"c{k}" for k in range(len(checked.columns)))
-    distinct, used = relation.rows(
-        f"SELECT count(*), sum(n) FROM (SELECT {names}{beside}, count(*) AS n FROM coded GROUP BY ALL)"
-    )[0]
-    n_cells = relation.rows(f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM coded)")[0][0]
-    coordinates, counts = mapped(n_cells, len(checked.columns), relation.folder.parent)
-    at = 0
-    for batch in relation.batches(f"SELECT {names}, count(*) AS n FROM coded GROUP BY {names} ORDER BY {names}"):
-        for k in range(len(checked.columns)):
-            coordinates[at : at + len(batch), k] = np.asarray(batch.column(k))
-        counts[at : at + len(batch)] = np.asarray(batch.column(len(checked.columns)))
-        at += len(batch)
-    return Cells(coordinates, counts, int(used) - int(distinct))
+def _count_in_database(coding: Coding, folder: Path) -> CountedCells:
+    """The same by the database; the cells end up in memory-mapped files in a folder."""
+    grouped = coding.grouped()
+    coordinates, counts = mapped(grouped.n_cells, len(coding.sizes), folder)
+    filled = 0
+    for cells in grouped.batches:
+        here = slice(filled, filled + len(cells.counts))
+        filled += len(cells.counts)
+        for k, codes in enumerate(cells.codes):
+            coordinates[here, k] = codes
+        counts[here] = cells.counts
+    return CountedCells(coordinates, counts, grouped.duplicates)
 
 
 def _pack_layout(sizes: Sequence[int]) -> list[list[int]]:
@@ -344,10 +230,6 @@ def _pack_layout(sizes: Sequence[int]) -> list[list[int]]:
         words[-1].append(k)
         span *= size
     return words
-
-
-def _exact_type(column: Column) -> Any:
-    return np.int64 if column.kind == "time" else np.float64
 
 
 def _changes(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:

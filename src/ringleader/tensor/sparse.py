@@ -6,7 +6,6 @@ same table gives the same tensor whatever the order of its rows.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.errors import SettingsError, StorageError
+from ringleader.runtime.machine import reserve
+from ringleader.tables.check import CheckReport
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ringleader.tables.check import CheckReport
-
 MAX_CELLS = 2**31 - 1
 """Cells are numbered by int32; a larger tensor is refused."""
 
 MAP_FROM_BYTES = 1 << 29
-"""Groupings are kept in memory-mapped files when all of them together are larger than this."""
+"""Groupings are in memory-mapped files when all of them together are larger than this."""
 
 
 class Grouping(NamedTuple):
@@ -133,7 +132,7 @@ class SparseTensor:
         return self.n_cells
 
     def mode_index(self, mode: str | int) -> int:
-        """The position of a mode given by name (or position)."""
+        """The position of a mode, by its name (or position)."""
         if isinstance(mode, (int, np.integer)):
             if not 0 <= mode < len(self.vocabularies):
                 raise SettingsError(f"there is no mode {mode}; there are {len(self.vocabularies)}")
@@ -151,7 +150,7 @@ class SparseTensor:
         return np.diff(self.grouping(mode).offsets)
 
     def grouping(self, mode: str | int) -> Grouping:
-        """The cells of each entity of a mode, built on first use and kept."""
+        """The cells of each entity of a mode, built on first use and cached."""
         k = self.mode_index(mode)
         if k not in self._groupings:
             large = self.n_cells * 4 * len(self.modes) > MAP_FROM_BYTES
@@ -208,8 +207,7 @@ def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]], folder: Path | Non
             continue
         try:
             with tempfile.TemporaryFile(prefix="ringleader-", dir=folder) as handle:
-                # Without its blocks reserved, a full disk would kill the process at the first write.
-                os.posix_fallocate(handle.fileno(), 0, int(np.prod(shape)) * np.dtype(kind).itemsize)
+                reserve(handle, int(np.prod(shape)) * np.dtype(kind).itemsize)
                 arrays.append(np.memmap(handle, dtype=kind, mode="w+", shape=shape))
         except OSError as error:
             raise StorageError(

@@ -74,11 +74,6 @@ class Vocabulary:
             return [f"{value:g}" for value in self.decode(codes)]
         return [str(value) for value in self.decode(codes)]
 
-    def extended(self, new_values: pa.Array) -> Vocabulary:
-        """The vocabulary with values appended; every old code stays."""
-        values = pa.concat_arrays([self.values, new_values.cast(self.values.type)])
-        return Vocabulary(self.mode, self.kind, values, self.bin_seconds, self.edges)
-
     def _native(self, entity: Any) -> Any:
         """An entity as the type the values are stored in; None where it cannot be."""
         if self.kind in ("id", "category"):

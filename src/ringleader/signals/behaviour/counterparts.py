@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.signals.behaviour.market import HIGH, LOW, Column, Judged, Market, ratio
+from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio
 from ringleader.signals.behaviour.time import active_weeks, largest_bursts, sum_by
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
     where: Numbers  # (n_cells,), the pair of each cell
 
 
-def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j: int) -> Iterator[Column]:
+def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j: int) -> Iterator[Covariate]:
     """What an entity's counterparts of mode j are like, and how its reviews are spread over them."""
     name, n, size = tensor.modes[j], len(judged.volume), tensor.shape[j]
     other = tensor.coordinates[:, j].astype(np.int64)
@@ -49,11 +49,11 @@ def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j:
     usual = float(few.mean()) if len(few) else 0.0
     mean = judged.mean(w, busy[where])
     group = "counterpart"
-    yield Column(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
+    yield Covariate(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
     middle = _median_log(pairs.entity, pairs.elsewhere, n, judged.usual(w, busy[where]))
-    yield Column(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
+    yield Covariate(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
     share = ratio(sum_by(pairs.entity, few, n), np.bincount(pairs.entity, minlength=n), usual)
-    yield Column(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", share)
+    yield Covariate(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", share)
     if market.ratings is not None and judged.mode != market.rating:
         yield from _deviation(name, market, judged, pairs, market.ratings)
     if market.bins is not None and market.calendar is not None and judged.mode != market.time:
@@ -63,30 +63,30 @@ def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j:
             yield from _crowd(name, market, judged, j, pairs)
 
 
-def _deviation(name: str, market: Market, judged: Judged, pairs: Pairs, ratings: Floats) -> Iterator[Column]:
+def _deviation(name: str, market: Market, judged: Judged, pairs: Pairs, ratings: Floats) -> Iterator[Covariate]:
     """Its ratings against those that its counterparts have with others: all its own are left out."""
     w = market.weights
     own = sum_by(pairs.where, w * ratings, len(pairs.seen))
     opinion = _elsewhere(pairs, own, judged.usual(w, ratings))
     apart = ratings - opinion[pairs.where]
     sentence = f"Its ratings minus those its {plural(name)} have elsewhere (mean)"
-    yield Column(f"{name}_deviation", "deviation", sentence, judged.mean(w, apart))
+    yield Covariate(f"{name}_deviation", "deviation", sentence, judged.mean(w, apart))
     sentence = f"Distance of its ratings from those its {plural(name)} have elsewhere (mean)"
-    yield Column(f"{name}_disagreement", "deviation", sentence, judged.mean(w, np.abs(apart)))
+    yield Covariate(f"{name}_disagreement", "deviation", sentence, judged.mean(w, np.abs(apart)))
 
 
-def _age(name: str, market: Market, judged: Judged, other: Numbers, bins: Numbers) -> Iterator[Column]:
+def _age(name: str, market: Market, judged: Judged, other: Numbers, bins: Numbers) -> Iterator[Covariate]:
     """How old its counterparts were when they met."""
     born = np.full(int(other.max(initial=0)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(born, other, bins)
     age = bins - born[other]
     sentence = f"Time since the first review of its {name}, at its reviews (mean logarithm)"
-    yield Column(f"{name}_age", "age", sentence, judged.mean(market.weights, np.log1p(age)))
+    yield Covariate(f"{name}_age", "age", sentence, judged.mean(market.weights, np.log1p(age)))
     sentence = f"Share of its reviews that came in the first period of its {name}"
-    yield Column(f"{name}_newborn", "age", sentence, judged.mean(market.weights, (age == 0).astype(np.float64)))
+    yield Covariate(f"{name}_newborn", "age", sentence, judged.mean(market.weights, (age == 0).astype(np.float64)))
 
 
-def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Column]:
+def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Covariate]:
     """The largest burst that an entity had with a single counterpart: a campaign for one product of a large seller."""
     assert market.bins is not None and market.calendar is not None
     kinds = [("boost_burst", "good reviews", HIGH), ("attack_burst", "bad reviews", LOW)]
@@ -103,25 +103,25 @@ def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Co
     for (kind, sentence, _), burst in zip(kinds, found, strict=True):
         z = np.zeros(n)
         np.maximum.at(z, pairs.entity, burst.z)
-        yield Column(f"{name}_{kind}", "burst", f"Largest burst of its {sentence} with a single {name}", z)
+        yield Covariate(f"{name}_{kind}", "burst", f"Largest burst of its {sentence} with a single {name}", z)
 
 
-def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Iterator[Column]:
+def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Iterator[Covariate]:
     """Whether its reviews come when its counterparts are crowded, and whether these go from crowd to crowd."""
     w, crowd = market.weights, market.crowds[j]
     sentence = f"How unusually many reviews alike its {plural(name)} had around its reviews (mean)"
-    yield Column(f"{name}_crowd", "crowd", sentence, judged.mean(w, crowd))
+    yield Covariate(f"{name}_crowd", "crowd", sentence, judged.mean(w, crowd))
     sentence = f"Share of its reviews that came in a crowd of reviews alike of its {name}"
-    yield Column(f"{name}_crowded", "crowd", sentence, judged.mean(w, (crowd > CROWDED).astype(np.float64)))
+    yield Covariate(f"{name}_crowded", "crowd", sentence, judged.mean(w, (crowd > CROWDED).astype(np.float64)))
     others = [market.crowds[i] for i in market.ids if i != j]
     habit = np.mean(others, axis=0) if others else crowd
     own = sum_by(pairs.where, w * habit, len(pairs.seen))
     leaning = _elsewhere(pairs, own, judged.usual(w, habit))[pairs.where]
     sentence = f"How far the other reviews of its {plural(name)} came in crowds (mean)"
-    yield Column(f"{name}_crowd_elsewhere", "crowd", sentence, judged.mean(w, leaning))
+    yield Covariate(f"{name}_crowd_elsewhere", "crowd", sentence, judged.mean(w, leaning))
     both = np.maximum(habit, 0.0) * np.maximum(leaning, 0.0)
     sentence = f"How far its reviews in crowds are those of {plural(name)} who go from crowd to crowd (mean)"
-    yield Column(f"{name}_crowd_again", "crowd", sentence, judged.mean(w, both))
+    yield Covariate(f"{name}_crowd_again", "crowd", sentence, judged.mean(w, both))
 
 
 def _elsewhere(pairs: Pairs, own: Floats, usual: float) -> Floats:
@@ -134,7 +134,7 @@ def _elsewhere(pairs: Pairs, own: Floats, usual: float) -> Floats:
     return np.asarray((theirs + SHRINK * usual) / (pairs.elsewhere + SHRINK))
 
 
-def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Column]:
+def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Covariate]:
     n = len(volume)
     number = np.bincount(pairs.entity, minlength=n)
     most = np.zeros(n)
@@ -142,23 +142,23 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Column]:
     twice = sum_by(pairs.entity, pairs.seen * (pairs.seen - 1.0), n)
     share = np.maximum(ratio(pairs.seen, volume[pairs.entity]), 1e-300)
     entropy = -sum_by(pairs.entity, share * np.log(share), n)
-    yield Column(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", np.log1p(number))
-    yield Column(
+    yield Covariate(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", np.log1p(number))
+    yield Covariate(
         f"{name}_top_share", "concentration", f"Share of its reviews with its main {name}", ratio(most, volume)
     )
-    yield Column(
+    yield Covariate(
         f"{name}_same",
         "concentration",
         f"Chance that two of its reviews have the same {name}",
         ratio(twice, volume * (volume - 1.0)),
     )
-    yield Column(
+    yield Covariate(
         f"{name}_evenness",
         "concentration",
         f"How evenly its reviews are spread over its {plural(name)} (1: evenly)",
         ratio(entropy, np.log(np.maximum(number, 1)), 1.0),
     )
-    yield Column(
+    yield Covariate(
         f"{name}_repeats",
         "concentration",
         f"Share of its reviews that repeat a {name}",

@@ -8,8 +8,10 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ import numpy.typing as npt
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
-from ringleader.signals.behaviour.market import HIGH, LOW, Column, Judged, Market, ratio, read_market
+from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio, read_market
 from ringleader.signals.behaviour.time import (
     Burst,
     Calendar,
@@ -91,6 +93,37 @@ class Covariates:
         return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
 
 
+def pack_covariates(covariates: Covariates) -> dict[str, npt.NDArray[Any]]:
+    """Covariates as named arrays, without their values; ``unpack_covariates`` gives back the same."""
+    calendar = covariates.calendar
+    about: dict[str, Any] = {name: getattr(covariates, name) for name in ("mode", "names", "descriptions", "groups")}
+    about["bursts"] = {name: burst.length for name, burst in covariates.bursts.items()}
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for j, burst in enumerate(covariates.bursts.values()):
+        arrays |= {f"burst_{j}_{name}": getattr(burst, name) for name in ("seen", "expected", "start")}
+    if calendar is not None:
+        about["calendar"] = {name: getattr(calendar, name) for name in ("n_bins", "bin_seconds", "start", "windows")}
+        arrays |= {"calendar_occupied": calendar.occupied, "calendar_before": calendar.before}
+        arrays |= {} if calendar.rank is None else {"calendar_rank": calendar.rank}
+    return {"covariates": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **arrays}
+
+
+def unpack_covariates(arrays: Mapping[str, npt.NDArray[Any]], values: Floats) -> Covariates:
+    """What ``pack_covariates`` took apart. values : (n_k, F)."""
+    about: dict[str, Any] = json.loads(arrays["covariates"].tobytes())
+    names = tuple(about["names"])
+    bursts = {}
+    for j, (name, length) in enumerate(about["bursts"].items()):
+        parts = {part: arrays[f"burst_{j}_{part}"] for part in ("seen", "expected", "start")}
+        bursts[name] = Burst(z=values[:, names.index(name)], length=length, **parts)
+    calendar = None
+    if "calendar" in about:
+        numbers = {**about["calendar"], "windows": tuple(about["calendar"]["windows"])}
+        occupied, before = arrays["calendar_occupied"], arrays["calendar_before"]
+        calendar = Calendar(occupied=occupied, before=before, rank=arrays.get("calendar_rank"), **numbers)
+    return Covariates(about["mode"], names, values, about["descriptions"], about["groups"], bursts, calendar)
+
+
 def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = None) -> Covariates:
     """Behaviour covariates of every entity of a mode.
 
@@ -102,7 +135,7 @@ def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = 
     codes = tensor.coordinates[:, k].astype(np.int64)
     volume = sum_by(codes, market.weights, tensor.shape[k])
     judged = Judged(k, codes, volume)
-    columns = [Column("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
+    columns = [Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
     if market.calendar is not None and market.bins is not None and k != market.time:
         weeks = active_weeks(codes, market.bins, market.calendar)
         columns += _rhythm(market, weeks, volume)
@@ -124,7 +157,7 @@ def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = 
     )
 
 
-def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Column]:
+def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
     """Bursts and the spread of an entity's reviews over the calendar."""
     assert market.calendar is not None
     calendar, n = market.calendar, len(volume)
@@ -140,7 +173,7 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Column]:
     for window, length in zip(WINDOW_NAMES, calendar.windows, strict=True):
         found = largest_bursts(weeks, counted, shares, volume, calendar, length)
         columns += [
-            Column(f"{kind}_{window}", "burst", sentence, burst.z, burst)
+            Covariate(f"{kind}_{window}", "burst", sentence, burst.z, burst)
             for (kind, sentence, _), burst in zip(kinds, found, strict=True)
         ]
     top = next(column.burst for column in columns if column.name == "burst_medium")
@@ -153,18 +186,18 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Column]:
     unit = say_length(1, calendar.bin_seconds)
     return [
         *columns,
-        Column("burst_share", "rhythm", f"Share of its reviews in its burst of {window}", ratio(top.seen, volume)),
-        Column("active_bins", "rhythm", f"Periods ({unit}) in which it was active (logarithm)", np.log1p(active)),
-        Column("span", "rhythm", "Time from its first to its last review (logarithm)", np.log1p(span)),
-        Column("longest_gap", "rhythm", "Longest silence between two of its reviews (logarithm)", np.log1p(gap)),
-        Column("gap_share", "rhythm", "Longest silence as a share of its life", ratio(gap, span)),
-        Column(
+        Covariate("burst_share", "rhythm", f"Share of its reviews in its burst of {window}", ratio(top.seen, volume)),
+        Covariate("active_bins", "rhythm", f"Periods ({unit}) in which it was active (logarithm)", np.log1p(active)),
+        Covariate("span", "rhythm", "Time from its first to its last review (logarithm)", np.log1p(span)),
+        Covariate("longest_gap", "rhythm", "Longest silence between two of its reviews (logarithm)", np.log1p(gap)),
+        Covariate("gap_share", "rhythm", "Longest silence as a share of its life", ratio(gap, span)),
+        Covariate(
             "same_time",
             "rhythm",
             f"Chance that two of its reviews fall into the same {unit}",
             ratio(together, volume * (volume - 1.0)),
         ),
-        Column(
+        Covariate(
             "unsteadiness",
             "rhythm",
             "How unevenly its reviews lie over its life, the market's calendar allowed for",
@@ -173,7 +206,7 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Column]:
     ]
 
 
-def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top: Burst | None) -> list[Column]:
+def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top: Burst | None) -> list[Covariate]:
     """Level, spread and extremes of the ratings; whether its burst was kinder than the rest."""
     w, (least, most) = market.weights, market.scale
 
@@ -184,18 +217,20 @@ def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top
     apart = ratings - mean[judged.codes]
     spread = np.sqrt(ratio(sum_by(judged.codes, w * apart**2, len(mean)), judged.volume))
     columns = [
-        Column("rating_mean", "rating", "Mean of its ratings", mean),
-        Column("rating_spread", "rating", "Spread of its ratings (standard deviation)", spread),
-        Column("rating_top", "rating", "Share of its ratings that are the highest in use", share(ratings == most)),
-        Column("rating_bottom", "rating", "Share of its ratings that are the lowest in use", share(ratings == least)),
-        Column(
+        Covariate("rating_mean", "rating", "Mean of its ratings", mean),
+        Covariate("rating_spread", "rating", "Spread of its ratings (standard deviation)", spread),
+        Covariate("rating_top", "rating", "Share of its ratings that are the highest in use", share(ratings == most)),
+        Covariate(
+            "rating_bottom", "rating", "Share of its ratings that are the lowest in use", share(ratings == least)
+        ),
+        Covariate(
             "rating_extreme",
             "rating",
             "Share of its ratings at either end of the scale",
             share((ratings == most) | (ratings == least)),
         ),
-        Column("rating_good", "rating", "Share of its ratings that are good", share(sides == HIGH)),
-        Column("rating_bad", "rating", "Share of its ratings that are bad", share(sides == LOW)),
+        Covariate("rating_good", "rating", "Share of its ratings that are good", share(sides == HIGH)),
+        Covariate("rating_bad", "rating", "Share of its ratings that are bad", share(sides == LOW)),
     ]
     if top is not None and market.bins is not None:
         start = top.start[judged.codes]
@@ -205,5 +240,5 @@ def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top
         # Deviations from its own mean sum to zero, so what the burst gained the rest lost.
         lift = gain / (part + SHRINK) + gain / (judged.volume - part + SHRINK)
         sentence = "How much better its ratings were in its burst than outside it"
-        columns.append(Column("burst_lift", "rating", sentence, lift))
+        columns.append(Covariate("burst_lift", "rating", sentence, lift))
     return columns

@@ -8,7 +8,7 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.signals.behaviour.time import Burst, Calendar, local_excess, read_calendar, sum_by
-from ringleader.signals.lockstep.meetings import rating_sides
+from ringleader.tensor.roles import assign_roles, rating_sides
 from ringleader.tensor.sparse import SparseTensor
 
 LOW, MIDDLE, HIGH = 0, 1, 2
@@ -47,7 +47,9 @@ class Judged(NamedTuple):
         return float((weights * values).sum()) / max(float(weights.sum()), 1.0)
 
 
-class Column(NamedTuple):
+class Covariate(NamedTuple):
+    """One covariate of every entity, (n_k,), and what it says."""
+
     name: str
     group: str
     sentence: str
@@ -56,13 +58,9 @@ class Column(NamedTuple):
 
 
 def read_market(tensor: SparseTensor) -> Market:
-    """Finds the roles of the modes by their kind, and what all covariates share."""
-    kinds = [v.kind for v in tensor.vocabularies]
-    ids = tuple(k for k, kind in enumerate(kinds) if kind == "id")
-    if len(ids) < 2:
-        ids = tuple(k for k, kind in enumerate(kinds) if kind in ("id", "category"))
-    time = kinds.index("time") if "time" in kinds else None
-    rating = tensor.rating_mode
+    """What all covariates share: roles of the modes, calendar, sides of the rating scale, crowds."""
+    roles = assign_roles(tensor)
+    ids, time, rating = roles.counterparts, roles.time, roles.rating
     weights = tensor.counts.astype(np.float64)
     bins = calendar = ratings = side = None
     scale = (0.0, 0.0)

@@ -6,29 +6,35 @@ flow along the pairs that stand out; ``start_rows`` turns the strongest groups i
 
 from ringleader.signals.lockstep.association import (
     Associations,
+    Flow,
+    LabelSet,
+    Ties,
     associate,
     associate_shared,
     associate_through,
     averaged_over_pairs,
+    meeting_graph,
+    read_folds,
 )
-from ringleader.signals.lockstep.meetings import item_modes, rating_sides, sides
 from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows
 
 __all__ = [
     "Associations",
+    "Flow",
+    "LabelSet",
     "Lockstep",
     "LockstepSettings",
     "Side",
+    "Ties",
     "associate",
     "associate_shared",
     "associate_through",
     "averaged_over_pairs",
     "find_lockstep",
-    "item_modes",
-    "rating_sides",
-    "sides",
+    "meeting_graph",
+    "read_folds",
     "start_rows",
     "top_mean",
 ]

@@ -8,15 +8,17 @@ never on how.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.settings import Number, Settings, Whole
 from ringleader.signals.lockstep.pairs import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 
@@ -43,29 +45,134 @@ class Associations(NamedTuple):
     actors: Floats  # (n_actors,)
 
 
-def associate(
-    lockstep: Lockstep,
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    folds: int = 10,
-    seed: int = 0,
-    restart: float = 0.15,
-    iterations: int = 10,
-) -> Floats:
+class LabelSet(NamedTuple):
+    """Labelled entities of one mode, each once, and their labels: +1 and -1, or any numbers."""
+
+    codes: npt.ArrayLike
+    values: npt.ArrayLike
+
+
+Walk = Callable[[Floats], Floats]
+"""Numbers of entities, (n, m), -> the average over whom each is tied to, (n, m). No label enters it."""
+
+
+@dataclass(frozen=True)
+class Flow(Settings):
+    """How labels flow.
+
+    folds : the labelled are held out in so many parts; at most as many as there are labels.
+    restart : share of the labels themselves in every step. iterations : steps.
+    """
+
+    folds: Annotated[int, Whole(2)] = 10
+    seed: Annotated[int, Whole(0)] = 0
+    restart: Annotated[float, Number(above=0, below=1)] = 0.15
+    iterations: Annotated[int, Whole(1)] = 10
+
+
+class Ties:
+    """The graphs that labels flow along: made of the reviews alone, each laid out once."""
+
+    def __init__(self, tensor: SparseTensor, lockstep: Lockstep) -> None:
+        if len(lockstep.review_scores) != tensor.n_cells:
+            raise SettingsError(
+                f"lockstep has {len(lockstep.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
+            )
+        self.tensor, self.lockstep = tensor, lockstep
+        self._walks: dict[tuple[str, float, float], Walk] = {}
+        self._graphs: dict[tuple[int, int], sparse.csr_array] = {}
+
+    def partner(self, mode: int) -> int:
+        """The mode whose entities those of a mode share: those who act or, for them, the items they meet on."""
+        return self.lockstep.roles(self.tensor).partner(mode)
+
+    def pairs(self, prior: float = PRIOR) -> Walk:
+        """``averaged_over_pairs`` of the actors."""
+        return self._walk(("pairs", prior, 0), lambda: averaged_over_pairs(self.lockstep, prior))
+
+    def entities(self, mode: int) -> Walk:
+        """``averaged_over_entities`` of a mode and the actors."""
+        return self._walk(("entities", mode, 0), lambda: averaged_over_entities(self.tensor, self.lockstep, mode))
+
+    def shared(self, mode: int, other: int) -> Walk:
+        """``averaged_over_shared`` of a mode through another."""
+        return self._walk(("shared", mode, other), lambda: averaged_over_shared(self.tensor, mode, other))
+
+    def _walk(self, key: tuple[str, float, float], make: Callable[[], Walk]) -> Walk:
+        if key not in self._walks:
+            self._walks[key] = make()
+        return self._walks[key]
+
+    def meetings(self, mode: int, other: int) -> sparse.csr_array:
+        """CSR (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often."""
+        if (mode, other) not in self._graphs:
+            self._graphs[mode, other] = meeting_graph(self.tensor, mode, other)
+        return self._graphs[mode, other]
+
+    def associate(self, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
+        """``associate`` of several sets of labels of the actors."""
+        n = self.tensor.shape[self.lockstep.actor]
+        return [read_folds(q, fold) for q, fold in spread_labels(self.pairs(), n, sets, flow)]
+
+    def associate_through(self, mode: int, sets: Sequence[LabelSet], flow: Flow) -> list[Associations]:
+        """``associate_through`` of several sets of labels of a mode."""
+        n, n_actors = self.tensor.shape[mode], self.tensor.shape[self.lockstep.actor]
+        spread = spread_labels(self.entities(mode), n, sets, flow, more=n_actors)
+        nobody = np.full(n_actors, -1)
+        return [Associations(read_folds(q[:n], fold), read_folds(q[n:], nobody)) for q, fold in spread]
+
+    def associate_shared(self, mode: int, other: int, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
+        """``associate_shared`` of several sets of labels of a mode."""
+        two_steps = flow.replace(iterations=2 * flow.iterations)
+        spread = spread_labels(self.shared(mode, other), self.tensor.shape[mode], sets, two_steps)
+        return [read_folds(q, fold) for q, fold in spread]
+
+
+def associate(lockstep: Lockstep, codes: npt.ArrayLike, values: npt.ArrayLike, **flow: Any) -> Floats:
     """How far each actor acts with the known bad (positive) or good (negative), (n_actors,); 0 where nothing is known.
 
-    Parameters
-    ----------
-    codes, values : labelled actors, each once, and their labels: +1 and -1, or any numbers.
-    folds : the labelled are held out in so many parts; at most as many as there are labels.
+    codes, values : as ``LabelSet``. flow : settings of ``Flow``.
     """
-    labels, fold = _labels(codes, values, lockstep.graph.shape[0], folds, seed, restart, iterations)
-    return _read(_flow(averaged_over_pairs(lockstep), labels, restart, iterations), fold)
+    sets = [LabelSet(codes, values)]
+    spread = spread_labels(averaged_over_pairs(lockstep), lockstep.graph.shape[0], sets, Flow(**flow))
+    return read_folds(*spread[0])
 
 
-def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Callable[[Floats], Floats]:
-    """W: numbers of actors, (n_actors, m), -> their mean over those that each acts in lockstep with.
+def associate_through(
+    lockstep: Lockstep,
+    tensor: SparseTensor,
+    mode: int | str,
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    **flow: Any,
+) -> Associations:
+    """The same from labels on another mode, such as sellers: joined by actors who act in lockstep on them."""
+    k = tensor.mode_index(mode)
+    if k == lockstep.actor:
+        raise SettingsError(f"{tensor.modes[k]!r} is the mode that acts; use associate for its labels")
+    return Ties(tensor, lockstep).associate_through(k, [LabelSet(codes, values)], Flow(**flow))[0]
+
+
+def associate_shared(
+    tensor: SparseTensor,
+    mode: int | str,
+    other: int | str,
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    **flow: Any,
+) -> Floats:
+    """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,).
+
+    Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
+    """
+    k, j = tensor.mode_index(mode), tensor.mode_index(other)
+    walk = averaged_over_shared(tensor, k, j)
+    settings = Flow(**{"iterations": 20, **flow})
+    return read_folds(*spread_labels(walk, tensor.shape[k], [LabelSet(codes, values)], settings)[0])
+
+
+def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
+    """W: numbers of actors -> their mean over those that each acts in lockstep with.
 
     prior : LLR's worth of 0 in every mean.
     """
@@ -84,33 +191,14 @@ def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Callable[[F
     return average
 
 
-def associate_through(
-    lockstep: Lockstep,
-    tensor: SparseTensor,
-    mode: int | str,
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    folds: int = 10,
-    seed: int = 0,
-    restart: float = 0.15,
-    iterations: int = 10,
-) -> Associations:
-    """The same from labels on another mode, such as sellers: joined by actors who act in lockstep on them.
+def averaged_over_entities(tensor: SparseTensor, lockstep: Lockstep, mode: int) -> Walk:
+    """Numbers of the entities of a mode, then of the actors -> means over those each is tied to.
 
     An entity is tied to an actor by what log(1 + direct score) of the actor's reviews of it has above WHISPER. Labels
     flow from entities to these actors, among the actors along their pairs, and back to entities.
     """
-    k = tensor.mode_index(mode)
-    if k == lockstep.actor:
-        raise SettingsError(f"{tensor.modes[k]!r} is the mode that acts; use associate for its labels")
-    if len(lockstep.review_scores) != tensor.n_cells:
-        raise SettingsError(
-            f"lockstep has {len(lockstep.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
-        )
-    n, n_actors = tensor.shape[k], tensor.shape[lockstep.actor]
-    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
-    where = (tensor.coordinates[:, k], tensor.coordinates[:, lockstep.actor])
+    n, n_actors = tensor.shape[mode], tensor.shape[lockstep.actor]
+    where = (tensor.coordinates[:, mode], tensor.coordinates[:, lockstep.actor])
     loud = np.maximum(np.log1p(lockstep.both.direct) - WHISPER, 0.0)
     ties = sparse.csr_array(sparse.coo_array((loud, where), shape=(n, n_actors)))
     ties.eliminate_zeros()
@@ -124,84 +212,87 @@ def associate_through(
         seen = (1 - ALONG_PAIRS) * (back @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
         return np.concatenate([(ties @ actors) / of_entities, seen])
 
-    known = np.concatenate([labels, np.zeros((n_actors, labels.shape[1]))])
-    flow = _flow(average, known, restart, iterations)
-    return Associations(_read(flow[:n], fold), _read(flow[n:], np.full(n_actors, -1)))
+    return average
 
 
-def associate_shared(
-    tensor: SparseTensor,
-    mode: int | str,
-    other: int | str,
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    folds: int = 10,
-    seed: int = 0,
-    restart: float = 0.15,
-    iterations: int = 20,
-) -> Floats:
-    """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,).
+def averaged_over_shared(tensor: SparseTensor, mode: int, other: int) -> Walk:
+    """Numbers of the entities of a mode -> those of whom they share counterparts with: two steps of the graph at once.
 
-    Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
+    Each of the two steps keeps ``1 - Flow.restart`` of what it carries.
     """
-    k, j = tensor.mode_index(mode), tensor.mode_index(other)
-    n, m = tensor.shape[k], tensor.shape[j]
-    labels, fold = _labels(codes, values, n, folds, seed, restart, iterations)
-    where = (tensor.coordinates[:, k], tensor.coordinates[:, j])
+    n, m = tensor.shape[mode], tensor.shape[other]
+    where = (tensor.coordinates[:, mode], tensor.coordinates[:, other])
     graph = sparse.csr_array(sparse.coo_array((tensor.counts.astype(np.float64), where), shape=(n, m)))
     ends = [np.sqrt(np.asarray(graph.sum(axis=axis)).reshape(-1) + SHARED_PRIOR) for axis in (1, 0)]
     graph.data /= ends[0][np.repeat(np.arange(n), np.diff(graph.indptr))] * ends[1][graph.indices]
     back = sparse.csr_array(graph.T)
+    keep = 1 - Flow().restart
 
     def average(q: Floats) -> Floats:
-        # Two steps at once: from an entity to its counterparts and to theirs.
-        return np.asarray((1 - restart) * (graph @ (back @ q)))
+        return np.asarray(keep * (graph @ (back @ q)))
 
-    return _read(_flow(average, labels, restart, iterations), fold)
+    return average
 
 
-def _labels(
-    codes: npt.ArrayLike, values: npt.ArrayLike, n: int, folds: int, seed: int, restart: float, iterations: int
-) -> tuple[Floats, npt.NDArray[np.int64]]:
+def meeting_graph(tensor: SparseTensor, mode: int, other: int, cells: Bools | None = None) -> sparse.csr_array:
+    """CSR (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often.
+
+    cells : which of the reviews count, all where None.
+    """
+    counted = tensor.coordinates if cells is None else tensor.coordinates[cells]
+    where = (counted[:, mode], counted[:, other])
+    graph = sparse.csr_array(
+        sparse.coo_array((np.ones(len(counted)), where), shape=(tensor.shape[mode], tensor.shape[other]))
+    )
+    graph.data[:] = 1.0
+    return graph
+
+
+def spread_labels(
+    walk: Walk, n: int, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
+) -> list[tuple[Floats, Numbers]]:
+    """What has flowed in, (n + more, folds), and the fold of each entity or -1, for each set of labels.
+
+    more : entities of the walk behind the labelled mode's, none of whom is labelled.
+    """
+    held = [_hold_out(labels, n, flow) for labels in sets]
+    known = np.concatenate([*(labels for labels, _ in held), np.zeros((n, 0))], axis=1)
+    known = np.concatenate([known, np.zeros((more, known.shape[1]))])
+    q = known
+    for _ in range(flow.iterations):
+        q = (1 - flow.restart) * walk(q) + flow.restart * known
+    q = q - flow.restart * known
+    ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
+    return [(part, fold) for part, (_, fold) in zip(np.split(q, ends, axis=1), held, strict=True)]
+
+
+def _hold_out(labels: LabelSet, n: int, flow: Flow) -> tuple[Floats, Numbers]:
     """z with the labels of each fold left out in turn, (n, folds), and the fold of each entity or -1."""
-    who, given = np.asarray(codes, np.int64).reshape(-1), np.asarray(values, np.float64).reshape(-1)
-    if len(who) != len(given):
-        raise SettingsError(f"{len(who)} labelled entities, but {len(given)} labels")
+    who, values = np.asarray(labels.codes, np.int64).reshape(-1), np.asarray(labels.values, np.float64).reshape(-1)
+    if len(who) != len(values):
+        raise SettingsError(f"{len(who)} labelled entities, but {len(values)} labels")
     if len(np.unique(who)) != len(who):
         raise SettingsError("an entity is labelled twice; keep one label each")
     if len(who) and not (who.min() >= 0 and who.max() < n):
         raise SettingsError(f"labels name entities from {who.min()} to {who.max()}, but there are {n}")
-    if not np.isfinite(given).all():
+    if not np.isfinite(values).all():
         raise SettingsError("labels must be finite numbers")
-    if folds < 2 or iterations < 1 or not 0 < restart < 1:
-        raise SettingsError(
-            f"folds is {folds}, iterations {iterations} and restart {restart}; "
-            "they must be at least 2, at least 1, and between 0 and 1"
-        )
-    folds = max(min(folds, len(who)), 1)
+    folds = max(min(flow.folds, len(who)), 1)
     order = np.argsort(who)
     fold = np.full(n, -1, np.int64)
-    fold[who[order]] = np.random.default_rng([seed, 0xF01D]).permutation(len(who)) % folds
-    labels = np.zeros((n, folds))
-    labels[who] = given[:, None]
-    labels[who, fold[who]] = 0.0
-    return labels, fold
+    fold[who[order]] = np.random.default_rng([flow.seed, 0xF01D]).permutation(len(who)) % folds
+    columns = np.zeros((n, folds))
+    columns[who] = values[:, None]
+    columns[who, fold[who]] = 0.0
+    return columns, fold
 
 
-def _flow(average: Callable[[Floats], Floats], labels: Floats, restart: float, iterations: int) -> Floats:
-    q = labels
-    for _ in range(iterations):
-        q = (1 - restart) * average(q) + restart * labels
-    return q - restart * labels
-
-
-def _read(flow: Floats, fold: npt.NDArray[np.int64]) -> Floats:
+def read_folds(flow: Floats, fold: Numbers) -> Floats:
     """The labelled from the flow without their fold, everyone else from the mean of all: the same number of labels."""
-    found: Floats = flow.mean(axis=1)
+    values: Floats = flow.mean(axis=1)
     labelled = np.flatnonzero(fold >= 0)
-    found[labelled] = flow[labelled, fold[labelled]]
-    return found
+    values[labelled] = flow[labelled, fold[labelled]]
+    return values
 
 
 def _capped(lockstep: Lockstep) -> sparse.csr_array:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.errors import SettingsError
+from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.numba.pairs import Exposure, Groups, stable_order
 from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
 WEEK = 7 * 86_400
 MONDAY = 4 * 86_400
 """The first Monday of Unix time, in seconds: windows begin on Mondays, wherever the data begin."""
-
-STARS = (1.0, 5.0)
-"""Ratings that are whole numbers between these are read as stars, also where nobody gave one of them."""
 
 LEAST_DRAWN = 0.5
 """Least size of a group that its item and window let expect."""
@@ -49,60 +44,10 @@ class Meetings(NamedTuple):
     skipped_memberships: int
 
 
-def rating_sides(values: npt.ArrayLike) -> tuple[float, float]:
-    """(low, high) of a rating scale: ratings at most low are attacks, at least high are boosts.
-
-    A scale through zero divides by sign, any other by its lowest and highest quarter. Whole numbers from 1 to 5 are
-    stars.
-    """
-    seen = np.asarray(values, np.float64)
-    if not len(seen):
-        return -math.inf, math.inf
-    least, most = float(seen.min()), float(seen.max())
-    if least < 0 < most:
-        return float(seen[seen < 0].max()), float(seen[seen > 0].min())
-    if least >= STARS[0] and most <= STARS[1] and bool((seen == np.floor(seen)).all()):
-        least, most = STARS
-    if least == most:
-        return -math.inf, most
-    return least + 0.25 * (most - least), least + 0.75 * (most - least)
-
-
-def sides(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
-    """Which cells are boosts, and which attacks, (n_cells,) each. Without ratings every cell counts as a boost."""
-    taken = (actor, *item_modes(tensor, actor, settings))
-    rating = tensor.rating_mode
-    if rating is None or rating in taken:
-        return np.ones(tensor.n_cells, np.bool_), np.zeros(tensor.n_cells, np.bool_)
-    values = np.asarray(tensor.vocabularies[rating].values, np.float64)
-    low, high = rating_sides(values[np.unique(tensor.coordinates[:, rating])])
-    low = low if settings.low is None else settings.low
-    high = high if settings.high is None else settings.high
-    given = values[tensor.coordinates[:, rating]]
-    return given >= high, (given <= low) & (given < high)
-
-
-def item_modes(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> tuple[int, ...]:
-    """The modes people meet on: as named, else ``product`` and ``seller`` if there, else the next mode of ids."""
-    if settings.items is not None:
-        modes = tuple(dict.fromkeys(tensor.mode_index(name) for name in settings.items))
-        if actor in modes:
-            raise SettingsError(f"items name {tensor.modes[actor]!r}, the mode that acts; name another")
-        return modes
-    named = tuple(tensor.mode_index(m) for m in ("product", "seller") if m in tensor.modes)
-    named = tuple(k for k in named if k != actor)
-    if named:
-        return named
-    kinds = ("id", "category", "number", "time")
-    others = [k for k in range(len(tensor.modes)) if k != actor]
-    return (min(others, key=lambda k: (kinds.index(tensor.vocabularies[k].kind), k)),)
-
-
 def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterator[Places]:
     """Every way the cells are cut: each item mode, at each phase of the windows."""
-    items = item_modes(tensor, actor, settings)
-    taken = (actor, *items)
-    time = next((k for k, v in enumerate(tensor.vocabularies) if v.kind == "time" and k not in taken), None)
+    roles = assign_roles(tensor, actor, settings.items)
+    items, time = roles.items, roles.window_time
     for item in items:
         codes = np.ascontiguousarray(tensor.coordinates[:, item])
         if time is None:

@@ -5,27 +5,30 @@ scale. Two who met c times where mu meetings were to be expected have LLR = c lo
 they met away from the crowd. A review's score is the sum, over the others in its group, of the LLR of all their *other*
 meetings, so that no meeting vouches for itself. High ratings (boosts) and low ones (attacks) are kept apart.
 
-``lockstep_groups`` makes the groups, ``lockstep_start`` the start of a fit, ``lockstep_association`` has labels flow.
+``meetings`` makes the groups, ``start`` the start of a fit, ``association`` has labels flow.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.numba.pairs import Graph, Groups, Rule, lockstep_of_actors, support_of_groups
 from ringleader.kernels.protocol import available_threads
-from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet, sides
+from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.tensor.roles import Roles, assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
 
 PIECES = 64
@@ -85,6 +88,14 @@ class Lockstep:
         """One number per distinct review: how far the others of its group act in step with its author."""
         return self.both.scores
 
+    def roles(self, tensor: SparseTensor) -> Roles:
+        """Who acts on what."""
+        return assign_roles(tensor, self.actor, self.settings.items)
+
+    def sides(self, tensor: SparseTensor) -> tuple[Bools, Bools]:
+        """Which cells are boosts, and which attacks, (n_cells,) each."""
+        return _sides(tensor, self.roles(tensor), self.settings)
+
     @property
     def n_pairs(self) -> int:
         """How many pairs act in lockstep."""
@@ -102,19 +113,45 @@ class Lockstep:
                 f"lockstep has {len(self.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
             )
         codes, size = tensor.coordinates[:, k], tensor.shape[k]
-        found: dict[str, Floats] = {}
+        scores: dict[str, Floats] = {}
         for name, side in (("lockstep", self.both), ("boost", self.boost), ("attack", self.attack)):
             loud = np.log1p(side.scores)
-            found[f"{name}_mean"] = _mean(loud, codes, size)
-            found[f"{name}_top10"] = top_mean(loud, codes, size)
-        return found
+            scores[f"{name}_mean"] = _mean(loud, codes, size)
+            scores[f"{name}_top10"] = top_mean(loud, codes, size)
+        return scores
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as named arrays; ``from_arrays`` gives back the same bits."""
+        about = {"settings": asdict(self.settings), "actor": self.actor, "groups": self.groups}
+        about |= {"skipped_groups": self.skipped_groups, "skipped_memberships": self.skipped_memberships}
+        arrays = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **_pack("single", self.single)}
+        for name, side in (("boost", self.boost), ("attack", self.attack)):
+            arrays |= {f"{name}_scores": side.scores, f"{name}_direct": side.direct, **_pack(name, side.graph)}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Lockstep:
+        """What ``to_arrays`` gave."""
+        about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+        items = about["settings"]["items"]
+        settings = LockstepSettings(**{**about.pop("settings"), "items": tuple(items) if items else None})
+        boost, attack = (
+            Side(_unpack(name, arrays), arrays[f"{name}_scores"], arrays[f"{name}_direct"])
+            for name in ("boost", "attack")
+        )
+        single = _unpack("single", arrays)
+        return cls(settings=settings, both=_together(boost, attack), boost=boost, attack=attack, single=single, **about)
 
 
-class Found(NamedTuple):
+class SideCount(NamedTuple):
     """One side, and its groups: counted, skipped, members of the skipped."""
 
     side: Side
     tally: Numbers  # (3,)
+
+
+def _sides(tensor: SparseTensor, roles: Roles, settings: LockstepSettings) -> tuple[Bools, Bools]:
+    return sides(tensor, roles, low=settings.low, high=settings.high)
 
 
 def find_lockstep(
@@ -133,19 +170,34 @@ def find_lockstep(
     """
     settings = LockstepSettings() if settings is None else settings
     k = tensor.mode_index(actor)
+    roles = assign_roles(tensor, k, settings.items)
     threads = available_threads() if threads is None else threads
-    boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in sides(tensor, k, settings))
-    both = Side(
-        _sorted(sparse.csr_array(boost.side.graph + attack.side.graph)),
-        boost.side.scores + attack.side.scores,
-        boost.side.direct + attack.side.direct,
-    )
+    boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in _sides(tensor, roles, settings))
+    both = _together(boost.side, attack.side)
     groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
     single = _single_meetings(tensor, k, settings)
     return Lockstep(settings, k, both, boost.side, attack.side, single, groups, skipped, memberships)
 
 
-def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: LockstepSettings, threads: int) -> Found:
+def _together(boost: Side, attack: Side) -> Side:
+    """The two sides as one: LLRs added; a review is on one side at most."""
+    graph = _sorted(sparse.csr_array(boost.graph + attack.graph))
+    return Side(graph, boost.scores + attack.scores, boost.direct + attack.direct)
+
+
+def _pack(name: str, graph: sparse.csr_array) -> dict[str, npt.NDArray[Any]]:
+    parts = {"data": graph.data, "indices": graph.indices, "indptr": graph.indptr}
+    shape = np.array(graph.shape, np.int64)
+    return {f"{name}_shape": shape, **{f"{name}_{part}": array for part, array in parts.items()}}
+
+
+def _unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_array:
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    rows, columns = arrays[f"{name}_shape"].tolist()
+    return sparse.csr_array(parts, shape=(rows, columns))
+
+
+def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: LockstepSettings, threads: int) -> SideCount:
     """The largest LLR and the largest score over all cuts."""
     n = tensor.shape[actor]
     graph = sparse.csr_array((n, n))
@@ -162,7 +214,7 @@ def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: Lockste
         scores[where] = np.maximum(scores[where], (own + settings.third_parties * support)[meetings.spots])
         graph = pairs if not graph.nnz else sparse.csr_array(graph.maximum(pairs))
         tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
-    return Found(Side(_sorted(graph), scores, direct), tally)
+    return SideCount(Side(_sorted(graph), scores, direct), tally)
 
 
 def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tuple[Floats, Floats, sparse.csr_array]:

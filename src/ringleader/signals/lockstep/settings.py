@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Annotated
 
 from ringleader.errors import SettingsError
+from ringleader.settings import Names, Number, Settings, Whole
 
 
 @dataclass(frozen=True)
-class LockstepSettings:
+class LockstepSettings(Settings):
     """How actors meet, and what a meeting says.
 
     window_weeks : length of a window. Without a time mode there are no windows.
@@ -27,40 +26,22 @@ class LockstepSettings:
     items : names of the modes that people meet on, each by itself; None: product and seller, else the next mode of ids.
     """
 
-    window_weeks: float = 8.0
-    phases: int = 2
-    min_group: int = 2
-    max_group: int = 200
-    min_shared: int = 2
-    doubt: float = 2.0
-    popularity: float = 0.5
-    third_parties: float = 0.2
-    cap: float = 20.0
-    floor: float = 1e-4
-    high: float | None = None
-    low: float | None = None
-    items: tuple[str, ...] | None = None
+    window_weeks: Annotated[float, Number(above=0)] = 8.0
+    phases: Annotated[int, Whole(1)] = 2
+    min_group: Annotated[int, Whole(2)] = 2
+    max_group: Annotated[int, Whole(2)] = 200
+    min_shared: Annotated[int, Whole(2)] = 2
+    doubt: Annotated[float, Number(least=0)] = 2.0
+    popularity: Annotated[float, Number(least=0)] = 0.5
+    third_parties: Annotated[float, Number(least=0)] = 0.2
+    cap: Annotated[float, Number(above=0)] = 20.0
+    floor: Annotated[float, Number(above=0)] = 1e-4
+    high: Annotated[float | None, Number(optional=True)] = None
+    low: Annotated[float | None, Number(optional=True)] = None
+    items: Annotated[tuple[str, ...] | None, Names(optional=True)] = None
 
-    def __post_init__(self) -> None:
-        for name in ("window_weeks", "cap", "floor"):
-            if not _number(self, name) > 0:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be a positive number")
-        for name in ("doubt", "popularity", "third_parties"):
-            if not _number(self, name) >= 0:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be a number of at least 0")
-        for name, least in (("phases", 1), ("min_group", 2), ("max_group", 2), ("min_shared", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise SettingsError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    def check_together(self) -> None:
         if self.max_group < self.min_group:
             raise SettingsError(f"max_group is {self.max_group}, less than min_group, {self.min_group}")
         if self.high is not None and self.low is not None and not self.low < self.high:
             raise SettingsError(f"low is {self.low:g} and high {self.high:g}; low must be less than high")
-        if self.items is not None and (isinstance(self.items, str) or not self.items):
-            raise SettingsError(f"items is {self.items!r}; give the names of one or more modes, such as ('product',)")
-
-
-def _number(settings: LockstepSettings, name: str) -> float:
-    value = getattr(settings, name)
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else math.nan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from ringleader.arrays import Floats
+from ringleader.runtime.blas import one_blas_thread
 from ringleader.signals.lockstep.pairs import Lockstep
 
 POWER_STEPS = 12
@@ -60,7 +60,7 @@ def components(lockstep: Lockstep, rank: int) -> Floats | None:
         return None
     pairs = sparse.csr_array(graph[active][:, active])
     pairs.data = np.minimum(pairs.data, lockstep.settings.cap)
-    with threadpool_limits(limits=1, user_api="blas"):  # small products: threads cost more than they give
+    with one_blas_thread():
         parts = _refine(pairs, _peel(pairs, rank))
     parts = parts[:, np.argsort(-np.square(parts).sum(axis=0), kind="stable")]
     whole = np.zeros((graph.shape[0], rank))

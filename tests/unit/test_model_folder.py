@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,18 @@ from ringleader.errors import ModelFileError, StorageError
 from ringleader.snapshot import folder as store
 from ringleader.tensor.sparse import SparseTensor
 
+WORDS = pa.table({"w": ["é", "<b>"]})
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    arrays = {"state": {"a": np.arange(6.0).reshape(2, 3), "empty": np.zeros((0, 3)), "n": np.array([7])}}
-    store.save(tmp_path / "model", {"x": 1}, arrays=arrays, tables={"words": pa.table({"w": ["é", "<b>"]})})
+    state = {"a": np.arange(6.0).reshape(2, 3), "empty": np.zeros((0, 3)), "n": np.array([7])}
+    store.save(tmp_path / "model", {"x": 1}, [part("state", state), part("words", WORDS)])
     return tmp_path / "model"
+
+
+def part(name: str, content: Any) -> store.Part:
+    return store.Part(name, content, lambda: content)
 
 
 def test_what_is_saved_comes_back(model: Path) -> None:
@@ -34,7 +41,10 @@ def test_what_is_saved_comes_back(model: Path) -> None:
 
 def test_a_save_on_top_swaps_the_changed_parts_and_tidies_up(model: Path) -> None:
     before = store.load(model)
-    store.save(model, {"x": 2}, arrays={"state": {"a": np.ones(2)}}, keep=["words"], before=before)
+    before.sources["words"] = WORDS
+    old = {path.name for path in model.glob("*.parquet")}
+    store.save(model, {"x": 2}, [part("state", {"a": np.ones(2)}), part("words", WORDS)], before=before)
+    assert {path.name for path in model.glob("*.parquet")} == old  # the very same table is not written again
     after = store.load(model)
     assert after.meta["x"] == 2
     assert np.array_equal(after.arrays("state")["a"], [1, 1])
@@ -42,8 +52,14 @@ def test_a_save_on_top_swaps_the_changed_parts_and_tidies_up(model: Path) -> Non
     assert len(list(model.iterdir())) == 3
 
 
-def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_opened_can_be_read_whoever_replaces_the_model(model: Path) -> None:
     before = store.load(model)
+    store.save(model, {"x": 2}, [part("state", {"a": np.ones(2)})])
+    assert np.array_equal(before.arrays("state")["a"], np.arange(6.0).reshape(2, 3))
+    assert before.table("words").num_rows == 2
+
+
+def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = store._write
 
     def killed(folder: Path, name: str, writer: object) -> object:
@@ -53,7 +69,7 @@ def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypat
 
     monkeypatch.setattr(store, "_write", killed)
     with pytest.raises(KeyboardInterrupt):
-        store.save(model, {"x": 2}, arrays={"state": {"a": np.ones(2)}}, keep=["words"], before=before)
+        store.save(model, {"x": 2}, [part("state", {"a": np.ones(2)}), part("words", WORDS)])
     after = store.load(model)
     assert after.meta["x"] == 1
     assert np.array_equal(after.arrays("state")["a"], np.arange(6.0).reshape(2, 3))
@@ -75,8 +91,8 @@ def test_a_damaged_part_is_refused(model: Path, suffix: str, damage: str) -> Non
     else:
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
-    stored = store.load(model)
     with pytest.raises(ModelFileError, match=r"damaged|missing"):
+        stored = store.load(model)
         stored.arrays("state") if suffix == ".safetensors" else stored.table("words")
 
 
@@ -112,20 +128,19 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_said_plainly(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write the model"):
-        store.save(tmp_path / "file" / "model", {})
+        store.save(tmp_path / "file" / "model", {}, [])
 
 
 def test_no_value_that_json_does_not_know_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        store.save(tmp_path / "m", {"x": float("nan")})
+        store.save(tmp_path / "m", {"x": float("nan")}, [])
     assert not (tmp_path / "m" / store.MANIFEST).exists()
 
 
 def test_a_tensor_comes_back_with_its_vocabularies(table: pd.DataFrame, tmp_path: Path) -> None:
     tensor = rl.read_reviews(table)
-    arrays, tables, modes = store.tensor_parts(tensor)
-    store.save(tmp_path / "m", {"modes": modes}, arrays=arrays, tables=tables)
-    back = store.stored_tensor(store.load(tmp_path / "m"))
+    rl.RingDetector(rank=2, epochs=1).fit(tensor).save(tmp_path / "m")
+    back = rl.load(tmp_path / "m").tensor_
     pd.testing.assert_frame_equal(back.decode(), tensor.decode())
     assert store.tensor_fingerprint(back) == store.tensor_fingerprint(tensor)
 

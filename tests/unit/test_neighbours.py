@@ -11,7 +11,7 @@ import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.protocol import market_split
 from ringleader.judge.inputs import Inputs
-from ringleader.judge.neighbours import FOLDS, FirstRound, first_round, with_company
+from ringleader.judge.neighbours import FOLDS, FirstRound, first_round, with_neighbours
 from ringleader.known.labels import Target
 
 MODES = ("reviewer", "seller")
@@ -40,20 +40,18 @@ def targets(market: Marketplace, blind: rl.RingDetector) -> list[Target]:
 
 
 def round_of(blind: rl.RingDetector, targets: Sequence[Target]) -> FirstRound:
-    modes = {target.mode: blind.tensor_.modes[target.mode] for target in targets}
-    inputs = {k: blind.inputs(mode) for k, mode in modes.items()}
-    suspicion = {k: blind.suspicion(mode) for k, mode in modes.items()}
-    return first_round(blind.tensor_, blind.lockstep(), targets, inputs, suspicion, seed=0)
+    label_free = blind.snapshot_.label_free
+    return first_round(label_free.ties, targets, {t.mode: label_free.ranks(t.mode) for t in targets}, seed=0)
 
 
-def company_of(blind: rl.RingDetector, targets: Sequence[Target], mode: int) -> Inputs:
-    found = round_of(blind, targets)
+def neighbours_of(blind: rl.RingDetector, targets: Sequence[Target], mode: int) -> Inputs:
+    first = round_of(blind, targets)
     inputs = blind.inputs(blind.tensor_.modes[mode])
-    return with_company(inputs, blind.tensor_, mode, blind.lockstep(), targets[0], found)
+    return with_neighbours(inputs, blind.snapshot_.label_free.ties, mode, targets[0], first)
 
 
 def columns(inputs: Inputs) -> np.ndarray:
-    return inputs.values[:, [inputs.groups[name] == "company" for name in inputs.names]]
+    return inputs.values[:, [inputs.groups[name] == "neighbours" for name in inputs.names]]
 
 
 def flipped(target: Target, i: int) -> Target:
@@ -63,34 +61,39 @@ def flipped(target: Target, i: int) -> Target:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_nobodys_own_label_is_in_its_own_company(blind: rl.RingDetector, targets: list[Target], which: int) -> None:
+def test_nobodys_own_label_is_in_its_own_neighbours(blind: rl.RingDetector, targets: list[Target], which: int) -> None:
     mode = targets[which].mode
-    before = columns(company_of(blind, targets, mode))
+    before = columns(neighbours_of(blind, targets, mode))
     for i in (0, len(targets[which].codes) - 1):
         other = list(targets)
         other[which] = flipped(targets[which], i)
-        after = columns(company_of(blind, other, mode))
+        after = columns(neighbours_of(blind, other, mode))
         code = targets[which].codes[i]
         np.testing.assert_array_equal(after[code], before[code])
         assert (after != before).any(axis=1).sum() > 10  # others do feel it
 
 
-def test_reviewers_have_three_kinds_of_company_and_sellers_two(blind: rl.RingDetector, targets: list[Target]) -> None:
-    reviewers, sellers = (company_of(blind, targets, target.mode) for target in targets)
-    assert [n for n in reviewers.names if reviewers.groups[n] == "company"] == [
-        "company_reviewer",
-        "company_lockstep",
-        "company_seller",
+def test_reviewers_have_three_kinds_of_neighbours_and_sellers_two(
+    blind: rl.RingDetector, targets: list[Target]
+) -> None:
+    reviewers, sellers = (neighbours_of(blind, targets, target.mode) for target in targets)
+    assert [n for n in reviewers.names if reviewers.groups[n] == "neighbours"] == [
+        "neighbours_reviewer",
+        "neighbours_lockstep",
+        "neighbours_seller",
     ]
-    assert [n for n in sellers.names if sellers.groups[n] == "company"] == ["company_reviewer", "company_seller"]
-    for name in ("company_reviewer", "company_lockstep", "company_seller"):
+    assert [n for n in sellers.names if sellers.groups[n] == "neighbours"] == [
+        "neighbours_reviewer",
+        "neighbours_seller",
+    ]
+    for name in ("neighbours_reviewer", "neighbours_lockstep", "neighbours_seller"):
         assert "suspected" in reviewers.sentence(name, 0)
 
 
-def test_the_bad_keep_worse_company(market: Marketplace, blind: rl.RingDetector, targets: list[Target]) -> None:
+def test_the_bad_have_worse_neighbours(market: Marketplace, blind: rl.RingDetector, targets: list[Target]) -> None:
     for target in targets:
         split = market_split(blind.tensor_, market.truth, blind.tensor_.modes[target.mode])
-        values = columns(company_of(blind, targets, target.mode))[split.test]
+        values = columns(neighbours_of(blind, targets, target.mode))[split.test]
         assert (values[split.truth == 1].mean(axis=0) > values[split.truth == 0].mean(axis=0)).all()
 
 
@@ -101,33 +104,33 @@ def test_labels_that_teach_nothing_leave_the_suspicion_to_speak(
     target = targets[1]
     chosen = [0] if kept == "one" else np.flatnonzero(target.values > 0)
     few = target._replace(codes=target.codes[chosen], values=target.values[chosen])
-    found = round_of(blind, [few])
-    assert found.beliefs[few.mode].shape == (blind.tensor_.shape[few.mode], FOLDS)
+    first = round_of(blind, [few])
+    assert first.beliefs[few.mode].shape == (blind.tensor_.shape[few.mode], FOLDS)
     order = np.argsort(blind.suspicion("seller"))
-    beliefs = found.beliefs[few.mode][order].mean(axis=1)
+    beliefs = first.beliefs[few.mode][order].mean(axis=1)
     assert beliefs[-20:].mean() > 0 > beliefs[:50].mean()
 
 
-def test_a_mode_without_labels_reads_the_company_of_others(blind: rl.RingDetector, targets: list[Target]) -> None:
+def test_a_mode_without_labels_reads_the_neighbours_of_others(blind: rl.RingDetector, targets: list[Target]) -> None:
     tensor, seller = blind.tensor_, targets[1]
-    found = round_of(blind, [seller])
+    first = round_of(blind, [seller])
     k = tensor.mode_index("reviewer")
-    made = with_company(blind.inputs("reviewer"), tensor, k, blind.lockstep(), seller, found)
-    got = made.values[:, made.names.index("company_seller")]
-    belief = found.beliefs[seller.mode].mean(axis=1)
+    made = with_neighbours(blind.inputs("reviewer"), blind.snapshot_.label_free.ties, k, seller, first)
+    got = made.values[:, made.names.index("neighbours_seller")]
+    belief = first.beliefs[seller.mode].mean(axis=1)
     for code in (0, 5, 50):
         met = np.unique(tensor.coordinates[tensor.coordinates[:, k] == code, seller.mode])
         assert got[code] == pytest.approx(belief[met].sum() / (len(met) + 5.0))
 
 
-def test_company_of_ones_own_kind_leaves_oneself_out(blind: rl.RingDetector, targets: list[Target]) -> None:
+def test_neighbours_of_ones_own_kind_leaves_oneself_out(blind: rl.RingDetector, targets: list[Target]) -> None:
     tensor, seller = blind.tensor_, targets[1]
-    found = round_of(blind, [seller])
-    made = with_company(blind.inputs("seller"), tensor, seller.mode, blind.lockstep(), seller, found)
-    got = made.values[:, made.names.index("company_seller")]
-    actor, belief = tensor.mode_index("reviewer"), found.beliefs[seller.mode].mean(axis=1)
+    first = round_of(blind, [seller])
+    made = with_neighbours(blind.inputs("seller"), blind.snapshot_.label_free.ties, seller.mode, seller, first)
+    got = made.values[:, made.names.index("neighbours_seller")]
+    actor, belief = tensor.mode_index("reviewer"), first.beliefs[seller.mode].mean(axis=1)
     pairs = np.unique(tensor.coordinates[:, [seller.mode, actor]], axis=0)
-    for code in np.flatnonzero(found.fold[seller.mode] < 0)[:3]:
+    for code in np.flatnonzero(first.fold[seller.mode] < 0)[:3]:
         met = pairs[pairs[:, 0] == code, 1]
         means = []
         for other in met:
@@ -136,10 +139,10 @@ def test_company_of_ones_own_kind_leaves_oneself_out(blind: rl.RingDetector, tar
         assert got[code] == pytest.approx(sum(means) / (len(met) + 5.0))
 
 
-def test_the_detector_reads_company_where_there_are_labels(market: Marketplace, blind: rl.RingDetector) -> None:
-    assert "company" not in blind.inputs("seller").groups.values()
+def test_the_detector_reads_neighbours_where_there_are_labels(market: Marketplace, blind: rl.RingDetector) -> None:
+    assert "neighbours" not in blind.inputs("seller").groups.values()
     labels = market.labels[market.labels["target"] == "abuse"]
     model = rl.RingDetector(rank=4, epochs=1, random_state=3).fit(blind.tensor_, labels)
-    assert model.heads_ is not None and "company_seller" in model.heads_[0].names
+    assert model.heads_ is not None and "neighbours_seller" in model.heads_[0].names
     one_mode = rl.RingDetector(rank=4, epochs=1, random_state=3).fit(blind.tensor_, labels[labels["mode"] == "seller"])
-    assert "company" not in one_mode.inputs("seller").groups.values()
+    assert "neighbours" not in one_mode.inputs("seller").groups.values()

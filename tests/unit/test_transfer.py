@@ -11,10 +11,9 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation import metrics
-from ringleader.judge.targets import judge
 from ringleader.report.ranking import ranking, subjects
-from ringleader.signals.evidence import not_attacks
 from ringleader.signals.lockstep.association import SHARED_PRIOR
+from ringleader.signals.suspicion import not_attacks
 
 BOTH = ("reviewer", "seller")
 
@@ -84,7 +83,7 @@ def test_it_is_a_score_and_no_probability(request: pytest.FixtureRequest, given:
 def test_without_labels_the_score_is_the_suspicion(blind: rl.RingDetector) -> None:
     for mode in blind.tensor_.modes:
         np.testing.assert_array_equal(score_of(blind, mode), blind.suspicion(mode))
-        assert "company" not in blind.inputs(mode).groups.values()
+        assert "neighbours" not in blind.inputs(mode).groups.values()
 
 
 def test_the_suspicion_sees_no_label(
@@ -98,14 +97,14 @@ def test_the_suspicion_sees_no_label(
 def test_labelled_modes_are_scored_by_their_own_heads(by_both: rl.RingDetector) -> None:
     assert by_both.heads_ is not None
     for target, head in zip(by_both.problem_.targets, by_both.heads_, strict=True):
-        np.testing.assert_array_equal(score_of(by_both, by_both.tensor_.modes[target.mode]), judge(head).value)
+        np.testing.assert_array_equal(score_of(by_both, by_both.tensor_.modes[target.mode]), head.judge().value)
 
 
 def test_one_class_alone_tells_nothing_of_others(tensor: rl.SparseTensor, market: Marketplace) -> None:
     known = labels_of(market, "reviewer")
     model = fitted(tensor, known[known["label"] == 1])
     np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
-    assert "evidence and lockstep alone" in model.weighed("seller", np.array([0]))[1]
+    assert "evidence and lockstep alone" in model.snapshot_.scorer("seller").note
 
 
 def test_labels_that_teach_nothing_new_leave_sellers_as_they_are(
@@ -131,20 +130,20 @@ def test_known_sellers_leave_products_as_they_are_and_reviewers_do_not(
     by_sellers: rl.RingDetector, by_both: rl.RingDetector
 ) -> None:
     np.testing.assert_array_equal(score_of(by_sellers, "product"), by_sellers.suspicion("product"))
-    named = [n for n in by_both.contributions("product").columns if n.startswith("company_")]
-    assert named == ["company_reviewer"]
+    named = [n for n in by_both.contributions("product").columns if n.startswith("neighbours_")]
+    assert named == ["neighbours_reviewer"]
 
 
 def test_the_only_target_there_is_tells_under_its_name(tensor: rl.SparseTensor, market: Marketplace) -> None:
     boost, attack = (labels_of(market, "reviewer", target=target) for target in ("boost", "attack"))
     alone = fitted(tensor, boost)
-    assert "company_reviewer_boost" in alone.contributions("seller")
+    assert "neighbours_reviewer_boost" in alone.contributions("seller")
     two = fitted(tensor, pd.concat([boost, attack]))  # neither is the main one
     np.testing.assert_array_equal(score_of(two, "seller"), two.suspicion("seller"))
 
 
 @pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
-def test_contributions_sum_to_the_score_and_company_is_among_them(
+def test_contributions_sum_to_the_score_and_neighbours_are_among_them(
     request: pytest.FixtureRequest, given: str, mode: str
 ) -> None:
     model: rl.RingDetector = request.getfixturevalue(given)
@@ -152,37 +151,37 @@ def test_contributions_sum_to_the_score_and_company_is_among_them(
     frame = model.contributions(mode)
     np.testing.assert_allclose(frame.drop(columns="entity").sum(axis=1), score_of(model, mode), atol=1e-12)
     found = model.explain(mode, model.scores(mode)["entity"].iloc[0])
-    told = found.contributions.set_index("input").loc[f"company_{teller[:-1]}"]
-    assert told["kind"] == "company" and told["sentence"].startswith(f"How suspected the {teller[:-1]} accounts are")
+    told = found.contributions.set_index("input").loc[f"neighbours_{teller[:-1]}"]
+    assert told["kind"] == "neighbours" and told["sentence"].startswith(f"How suspected the {teller[:-1]} accounts are")
     assert told["above"] > 0.5
-    assert f"company with suspected {teller}" in found.note and "no probability" in found.note
+    assert f"how suspected its {teller} are" in found.note and "no probability" in found.note
     assert found.contributions["contribution"].sum() == pytest.approx(found.summary["score"])
 
 
 def test_the_report_says_how_such_scores_were_made(by_reviewers: rl.RingDetector) -> None:
     (sellers,) = [s for s in subjects(by_reviewers) if s.mode == "seller"]
     page = ranking(by_reviewers, sellers, "x")
-    assert "company with suspected reviewers" in page.note
+    assert "how suspected its reviewers are" in page.note
     assert any("How suspected the reviewer accounts are" in r.text for row in page.rows for r in row.reasons)
 
 
-def test_company_is_the_mean_over_those_met_without_bad_ratings(
+def test_the_neighbours_input_is_the_mean_over_those_met_without_bad_ratings(
     by_reviewers: rl.RingDetector, tensor: rl.SparseTensor
 ) -> None:
     """By hand for a few sellers: known labels as they are, others as the head believes, attacks apart."""
     assert by_reviewers.heads_ is not None
     (head,) = by_reviewers.heads_
-    belief = judge(head).value.copy()
+    belief = head.judge().value.copy()
     belief[head.codes] = (head.values > 0).astype(float)
     inputs = by_reviewers.inputs("seller")
-    company = inputs.values[:, inputs.names.index("company_reviewer")]
+    neighbours = inputs.values[:, inputs.names.index("neighbours_reviewer")]
     fair = not_attacks(tensor, by_reviewers.lockstep())
     assert not fair.all()
     seller, reviewer = (tensor.coordinates[:, tensor.mode_index(mode)] for mode in ("seller", "reviewer"))
     for code in range(20):
         met = np.unique(reviewer[fair & (seller == code)])
         mean = (belief[met] - belief.mean()).sum() / (len(met) + SHARED_PRIOR)
-        assert company[code] == pytest.approx(mean, abs=1e-12)
+        assert neighbours[code] == pytest.approx(mean, abs=1e-12)
 
 
 def test_such_scores_come_back_from_a_folder(by_reviewers: rl.RingDetector, tmp_path: Path) -> None:

@@ -1,0 +1,216 @@
+"""The head of yes/no labels: a Bayesian additive logistic model (model.md section 6.7).
+
+The suspicion comes in with a prior that it counts for abuse, so that with few labels it carries and with many it stands
+back. ``basis`` makes the columns, ``posterior`` fits them, ``prevalence`` moves the intercept to the market's rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.errors import LabelError
+from ringleader.judge.basis import ASSOCIATION, BEND, EVIDENCE, LEVELS, LINEAR, Layout, Ranks, lay_out
+from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
+from ringleader.judge.posterior import Posterior, Prior, covariance_root, fit_logistic, learn_variances, left_out
+from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
+from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
+from ringleader.kernels.logistic import fisher_weight
+from ringleader.runtime.blas import one_blas_thread
+
+ASSOCIATION_GROUPS = ("association", "neighbours")
+"""Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
+VOLUME_GROUP = "volume"
+"""Inputs of this group say how much an account does."""
+LEAST_LABELS = 2
+ASSUMED_SPREAD = 1.0
+"""Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
+
+
+def fit_head(
+    features: npt.ArrayLike,
+    names: Sequence[str],
+    codes: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    suspicion: npt.ArrayLike | None = None,
+    groups: Sequence[str] | None = None,
+    settings: HeadSettings | None = None,
+) -> Head:
+    """Learn the probability of abuse from the labelled entities of one mode, for one target.
+
+    features  : (n, F) of ALL entities of the mode, any scale, finite
+    codes     : (M,) the labelled entities; values: +1 abusive, -1 not
+    suspicion : (n,) what is believed without labels, higher is worse; what remains where the labels cannot be used
+    groups    : (F,) the kind of each input; inputs of a kind tell the labels' worth of one another
+    """
+    return fit_binary(head_table(features, names, suspicion, groups), codes, values, settings)
+
+
+def fit_binary(
+    table: HeadTable, codes: npt.ArrayLike, values: npt.ArrayLike, settings: HeadSettings | None = None
+) -> Head:
+    """The same from inputs that are ranked already."""
+    settings = settings or HeadSettings()
+    ranks, inputs, groups = table.ranks, table.names, table.groups
+    known, values = checked_labels(codes, values, len(ranks.levels))
+    if not np.isin(values, (-1.0, 1.0)).all():
+        raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
+    flows = [j for j, group in enumerate(groups) if group in ASSOCIATION_GROUPS]
+    layout = lay_out(ranks, settings.knots, table.suspicion, flows)
+    label = (values > 0).astype(np.float64)
+    why = _why_not(label)
+    if why:
+        prior = prior_of(layout, at_strength(settings, len(known)))
+        return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
+    rows = layout.rows(ranks.levels[known])
+
+    def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
+        return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
+
+    def learn(settings: HeadSettings) -> tuple[Posterior, Prior, bool]:
+        learning = learning_of(layout, settings, groups or None, len(inputs))
+        return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
+
+    with one_blas_thread():
+        learned = [learn(at_strength(one, len(known))) for one in _beliefs(settings, len(known), table.suspicion)]
+        proven = learn(
+            settings.replace(
+                linear_variance=settings.interval_variance,
+                spline_variance=settings.interval_variance,
+                worth=settings.interval_worth,
+            )
+        )[1]
+        blind = [left_out(posterior, label) for posterior, _, _ in learned]
+        share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
+        weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
+        fitted = share @ np.stack([posterior.fitted for posterior, _, _ in learned])
+        psi = weights[0] + layout.contributions(ranks.levels, weights, len(inputs)).sum(axis=1)
+        prevalence, doubt = _prevalence(settings, psi, label, ranks.levels[known[label == 0]], groups)
+        shift = matching_shift(psi, prevalence)
+        weights[0] += shift
+        extra = settings.interval_doubt / max(len(layout.inputs), 1)
+        wide = proven.variance + np.where(layout.source >= 0, extra, 0.0)
+        root = covariance_root(rows, fisher_weight(fitted), proven._replace(variance=wide))
+    return Head(
+        target_kind="binary",
+        names=inputs,
+        kind="additive",
+        note=f"additive model of {len(label)} labels, {int(label.sum())} of them abusive{doubt}",
+        prevalence=prevalence,
+        estimated=settings.prevalence is None and not doubt,
+        noise_variance=0.0,
+        interval=settings.interval,
+        converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in learned),
+        weights=weights,
+        root=np.column_stack([root, *_between([posterior.weights for posterior, _, _ in learned], share)]),
+        codes=known,
+        values=values,
+        left_out=share @ np.stack(blind) + shift,
+        variances=share @ np.stack([mean_variances(layout, prior) for _, prior, _ in learned]),
+        ranks=ranks,
+        layout=layout,
+    )
+
+
+def blind_likelihood(log_odds: Floats, label: Floats) -> float:
+    """Log-likelihood of the labels, 1 and 0, from log-odds that were made without them.
+
+    Taken where the mean of what is said is the share of bad labels, so that the prevalence has no part in it.
+    """
+    psi = log_odds + matching_shift(log_odds, float(label.mean()))
+    return float(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)).sum())
+
+
+def _prevalence(
+    settings: HeadSettings, psi: Floats, label: Floats, good_levels: npt.NDArray[np.uint16], groups: Sequence[str]
+) -> tuple[float, str]:
+    """The prevalence that probabilities are meant for, and why it is only assumed where it is."""
+    if settings.prevalence is not None:
+        return settings.prevalence, ""
+    prevalence = estimate_prevalence(psi, len(label), float(label.mean()), settings.assumed_prevalence)
+    volume = [j for j, group in enumerate(groups) if group == VOLUME_GROUP]
+    if prevalence > HIGH_PREVALENCE and picked_by_volume((good_levels[:, volume] + 0.5) / LEVELS):
+        prevalence = settings.assumed_prevalence
+        return prevalence, (
+            "; the known good accounts have unusually many or few reviews, so how common abuse is cannot be told: "
+            f"prevalence {prevalence:g} is assumed, pass the real one"
+        )
+    return prevalence, ""
+
+
+def _beliefs(settings: HeadSettings, labels: int, suspicion: int | None) -> list[HeadSettings]:
+    """What may be believed of the suspicion before the labels: that it counts for abuse, or nothing."""
+    if suspicion is None or not settings.doubting_labels or labels >= settings.full_labels:
+        return [settings]
+    return [settings, settings.replace(evidence_slope=0.0, full_labels=settings.doubting_labels)]
+
+
+def _between(weights: list[Floats], share: Floats) -> list[Floats]:
+    """What the disagreement of two beliefs adds to the root of the covariance, as columns; none of one.
+
+    The columns of the design have mean 0 in the market and the intercept is set by the prevalence, so it has no part.
+    """
+    if len(weights) == 1:
+        return []
+    apart = weights[0] - weights[1]
+    apart[0] = 0.0
+    return [np.sqrt(share[0] * share[1]) * apart]
+
+
+def _why_not(label: Floats) -> str:
+    """Why these labels cannot teach the difference; empty where they can."""
+    bad = int(label.sum())
+    if len(label) < LEAST_LABELS:
+        return f"{len(label)} labels are too few to learn from"
+    if bad in (0, len(label)):
+        missing = "accounts at random as good" if bad else "abusive accounts too"
+        kind = "abusive" if bad else "good"
+        return f"all {len(label)} labels are {kind}, so nothing tells the two apart (label some {missing})"
+    return ""
+
+
+def _evidence_head(
+    names: tuple[str, ...],
+    why: str,
+    settings: HeadSettings,
+    prior: Prior,
+    ranks: Ranks,
+    layout: Layout,
+    known: Numbers,
+    values: Floats,
+) -> Head:
+    """What is believed before any label: the suspicion alone, with its prior's width."""
+    weights, spread = prior.mean.copy(), np.sqrt(prior.variance)
+    prevalence = settings.prevalence if settings.prevalence is not None else settings.assumed_prevalence
+    spread[0] = 0.0 if settings.prevalence is not None else ASSUMED_SPREAD
+    spread[np.isin(layout.kind, (LINEAR, BEND))] = 0.0
+    psi = layout.contributions(ranks.levels, weights, len(names)).sum(axis=1)
+    weights[0] = matching_shift(psi, prevalence)
+    basis = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
+    if ASSOCIATION in layout.kind:
+        basis = "the score is evidence, and association with the known, alone"
+    assumed = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the real one"
+    return Head(
+        target_kind="binary",
+        names=names,
+        kind="evidence",
+        note=f"{why}; {basis}{assumed}",
+        prevalence=prevalence,
+        estimated=False,
+        noise_variance=0.0,
+        interval=settings.interval,
+        converged=True,
+        weights=weights,
+        root=np.diag(spread),
+        codes=known,
+        values=values,
+        left_out=psi[known] + weights[0],
+        variances=mean_variances(layout, prior),
+        ranks=ranks,
+        layout=layout,
+    )

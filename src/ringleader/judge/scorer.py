@@ -1,0 +1,183 @@
+"""Scorer: which score a mode has, chosen once.
+
+A mode with labels has the probability (or the value) of its head; under the published presets that of the joint head,
+which is linear in the factors. A mode without labels has the score transferred from modes with some, or else the
+suspicion. Whoever needs a score, its parts or the words for it asks the scorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy.special import expit
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.judge.contributions import Contributions, head_contributions
+from ringleader.judge.head import Head, Judgement
+from ringleader.judge.inputs import Inputs
+from ringleader.judge.transfer import Transfer
+from ringleader.known.labels import Target
+from ringleader.signals import Signals, Suspicion
+
+NO_LABELS = "no labels of this kind"
+
+
+class Scorer(Protocol):
+    """The score of every entity of a mode.
+
+    kind : which of the four it is. target : what it is a score of, or None where no label says.
+    """
+
+    @property
+    def kind(self) -> Literal["head", "joint", "transferred", "label-free"]: ...
+
+    @property
+    def target(self) -> Target | None: ...
+
+    @property
+    def note(self) -> str:
+        """How the score was made, in words."""
+
+    @property
+    def score(self) -> Floats:
+        """(n_k,) what to sort by."""
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """Probability (or value) with its bounds; None where the score is neither."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the score was made from."""
+
+    def contributions(self, codes: Numbers) -> Contributions:
+        """What adds up to the scores of entities."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScorer:
+    """The head of a target.
+
+    find_head, find_judgement, find_inputs : called when they are first asked for.
+    """
+
+    target: Target
+    suspicion: Suspicion
+    find_head: Callable[[], Head]
+    find_judgement: Callable[[], Judgement]
+    find_inputs: Callable[[], Inputs]
+    kind: Literal["head"] = "head"
+
+    @property
+    def note(self) -> str:
+        return self.find_head().note
+
+    @property
+    def score(self) -> Floats:
+        return self.judgement.value
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        return self.find_judgement()
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return self.find_inputs()
+
+    def contributions(self, codes: Numbers) -> Contributions:
+        return head_contributions(self.find_head(), codes, self.suspicion)
+
+
+@dataclass(frozen=True, eq=False)
+class JointScorer:
+    """The published head, linear in the factor rows and trained with them.
+
+    rows : (n_k, R) of the mode. beta : (R + 1,), the bias first.
+    """
+
+    target: Target
+    rows: Floats
+    beta: Floats
+    find_inputs: Callable[[], Inputs]
+    kind: Literal["joint"] = "joint"
+    note: str = "linear in the factors, trained with them"
+
+    @property
+    def score(self) -> Floats:
+        return self.judgement.value
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        psi = self.beta[0] + np.asarray(self.rows, np.float64) @ self.beta[1:]
+        unknown = np.full(len(psi), np.nan)
+        return Judgement(psi if self.target.kind == "real" else expit(psi), unknown, unknown)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return self.find_inputs()
+
+    def contributions(self, codes: Numbers) -> Contributions:
+        amounts = self.rows[codes].astype(np.float64) * self.beta[1:]
+        names = tuple(f"component {r}" for r in range(amounts.shape[1]))
+        return Contributions(names, amounts, "log-odds", float(self.beta[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class TransferredScorer:
+    """The score of a mode without labels, where others have some."""
+
+    transferred: Transfer
+    find_inputs: Callable[[], Inputs]
+    kind: Literal["transferred"] = "transferred"
+    target: None = None
+    judgement: None = None
+
+    @property
+    def note(self) -> str:
+        return self.transferred.note
+
+    @property
+    def score(self) -> Floats:
+        return self.transferred.score
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return self.transferred.added_to(self.find_inputs())
+
+    def contributions(self, codes: Numbers) -> Contributions:
+        amounts = np.stack([part[codes] for part in self.transferred.parts], axis=1)
+        return Contributions(self.transferred.names, amounts, "suspicion")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFreeScorer:
+    """The suspicion: what the reviews alone say. ``target`` has labels where they taught no head."""
+
+    signals: Signals
+    mode: int
+    target: Target | None
+    find_inputs: Callable[[], Inputs]
+    kind: Literal["label-free"] = "label-free"
+    judgement: None = None
+
+    @property
+    def note(self) -> str:
+        why = NO_LABELS if self.target is None else "no head was learned from its labels"
+        return f"{why}: evidence and lockstep alone"
+
+    @property
+    def score(self) -> Floats:
+        return self.signals.suspicion(self.mode).score
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return self.find_inputs()
+
+    def contributions(self, codes: Numbers) -> Contributions:
+        suspicion = self.signals.suspicion(self.mode)
+        amounts = np.stack([part[codes] for part in suspicion.parts], axis=1) / len(suspicion.parts)
+        return Contributions(suspicion.names, amounts, "suspicion")

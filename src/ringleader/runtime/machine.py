@@ -1,0 +1,133 @@
+"""Memory and processors that this process may use, and space on disk, on Linux, macOS and Windows.
+
+A container has less than its machine: control groups of Linux say how much. Version 2 keeps its limits in
+``memory.max`` and ``cpu.max``, version 1 in a folder for each controller.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+"""One line for each hierarchy: ``0::/path`` for version 2, ``N:controllers:/path`` for version 1."""
+
+ASSUMED_MEMORY = 4 * 2**30
+"""Bytes, where the system does not say how much memory it has."""
+
+ZEROS = 1 << 22
+"""Bytes written at a time where blocks cannot be reserved otherwise."""
+
+NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""How a system or a file system says that it cannot reserve blocks."""
+
+
+def memory_limit() -> int:
+    """Bytes that this process may use: physical memory or, if smaller, the limit of the container."""
+    limits = [int(text) for text in _group_settings("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min([physical_memory() or ASSUMED_MEMORY, *(limit for limit in limits if limit > 0)])
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory in the machine; None where the system does not say."""
+    try:
+        pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return _windows_memory()
+    return pages if pages > 0 else None
+
+
+def processors() -> int:
+    """Processors that this process may run on, at least 1: its affinity or, if smaller, the quota of the container."""
+    if hasattr(os, "sched_getaffinity"):
+        number = len(os.sched_getaffinity(0))
+    else:
+        number = os.cpu_count() or 1
+    return max(1, min([number, *(math.ceil(quota) for quota in _processor_quotas())]))
+
+
+def reserve(file: IO[bytes], size: int) -> None:
+    """Makes an empty file ``size`` bytes long with all its blocks on disk; OSError where the disk is full.
+
+    A file that is only given its length has none: a full disk would end the process at the first write to it.
+    """
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED:
+                raise
+    zeros = bytes(min(size, ZEROS))
+    for start in range(0, size, ZEROS):
+        file.write(zeros[: size - start])
+    file.flush()
+    file.seek(0)
+
+
+def _processor_quotas() -> list[float]:
+    """Processors that each limited group around this process may keep busy."""
+    quotas = []
+    for text in _group_settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
+        quota, _, period = text.partition(" ")
+        if quota.isdigit() and int(quota) > 0:
+            quotas.append(int(quota) / (int(period) if period.isdigit() and int(period) > 0 else 100_000))
+    return quotas
+
+
+def _group_settings(controller: str, current: str, legacy: str) -> Iterator[str]:
+    """One setting of every control group around this process, as it is written; none where there are no groups."""
+    try:
+        lines = MEMBERSHIP.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            root, name = CONTROL_GROUPS, current
+        elif controller in controllers.split(","):
+            root, name = CONTROL_GROUPS / controller, legacy
+        else:
+            continue
+        # In a container the path may be that of the host, and only its end, or nothing of it, is mounted.
+        group = root / path.strip("/")
+        for folder in dict.fromkeys((group, *(p for p in group.parents if p.is_relative_to(root)), root)):
+            text = _text(folder / name)
+            if text and name == "cpu.cfs_quota_us":
+                text = f"{text} {_text(folder / 'cpu.cfs_period_us')}"
+            if text:
+                yield text
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+class _MemoryStatus(ctypes.Structure):
+    """MEMORYSTATUSEX of the Windows API."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        *((name, ctypes.c_uint64) for name in ("physical", "free", "paged", "free_paged", "virtual", "free_virtual")),
+        ("free_extended", ctypes.c_uint64),
+    )
+
+
+def _windows_memory() -> int | None:
+    """Physical memory by the Windows API; None on other systems."""
+    library = getattr(ctypes, "windll", None)
+    if library is None:
+        return None
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    return int(status.physical) if library.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None

@@ -1,0 +1,84 @@
+"""Signals: every label-free quantity of one fitted model, each found once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from ringleader.arrays import Bools, Floats
+from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
+from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
+from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.suspicion import Suspicion, entity_suspicion, not_attacks
+from ringleader.tensor.sparse import SparseTensor
+
+T = TypeVar("T")
+
+
+class Signals:
+    """What the reviews of a tensor say. A pure function of what it is made from, so that threads may share it.
+
+    tensor        : the reviews
+    actor         : the mode that acts: its entities are those whom the negatives replace
+    find_evidence : called when the evidence of the reviews is first asked for; reads it from a file or computes it
+    find_lockstep : the same for lockstep
+    suspicions, evidence : of the entities, by mode, where they are known already
+    """
+
+    def __init__(
+        self,
+        tensor: SparseTensor,
+        actor: int,
+        find_evidence: Callable[[], ReviewEvidence],
+        find_lockstep: Callable[[], Lockstep],
+        suspicions: dict[int, Suspicion] | None = None,
+        evidence: dict[int, Floats] | None = None,
+    ) -> None:
+        self.tensor, self.actor = tensor, actor
+        self._find_evidence, self._find_lockstep = find_evidence, find_lockstep
+        self._suspicions = {} if suspicions is None else suspicions
+        self._behaviours: dict[int, Covariates] = {}
+        self._evidence = {} if evidence is None else evidence
+
+    @cached_property
+    def reviews(self) -> ReviewEvidence:
+        """Log-odds and leave-one-out evidence of every distinct review."""
+        return self._find_evidence()
+
+    @cached_property
+    def lockstep(self) -> Lockstep:
+        """Who acts together with whom beyond chance."""
+        return self._find_lockstep()
+
+    @cached_property
+    def market(self) -> Market:
+        """What the behaviour of all modes shares."""
+        return read_market(self.tensor)
+
+    @cached_property
+    def not_attacks(self) -> Bools:
+        """Which reviews are no bad ratings, (n_cells,)."""
+        return not_attacks(self.tensor, self.lockstep)
+
+    def evidence(self, mode: int) -> Floats:
+        """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
+        shrink = SHRINK_REVIEWS if mode == self.actor else 0.0
+        return _once(
+            self._evidence, mode, lambda: entity_evidence(self.tensor, self.reviews.evidence, mode, shrink=shrink)
+        )
+
+    def suspicion(self, mode: int) -> Suspicion:
+        """What evidence and lockstep say together of every entity of a mode."""
+        return _once(self._suspicions, mode, lambda: entity_suspicion(self.tensor, mode, self.reviews, self.lockstep))
+
+    def behaviour(self, mode: int) -> Covariates:
+        """What every entity of a mode does."""
+        return _once(self._behaviours, mode, lambda: behaviour(self.tensor, mode, market=self.market))
+
+
+def _once(known: dict[int, T], key: int, find: Callable[[], T]) -> T:
+    """The value of a key; two threads that ask at once may both find it, and get the same."""
+    if key not in known:
+        known[key] = find()
+    return known[key]

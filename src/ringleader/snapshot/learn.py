@@ -1,0 +1,155 @@
+"""Learn: reviews, labels and parameters -> a snapshot, with checkpoints on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ringleader.arrays import Floats
+from ringleader.errors import LabelError, ResumeError, SettingsError
+from ringleader.known.covariates import UserCovariates
+from ringleader.known.labels import Labels
+from ringleader.learners import SweepInfo, fit_loop
+from ringleader.model.config import ModelConfig
+from ringleader.model.problem import build_problem
+from ringleader.model.start import start_state
+from ringleader.model.state import State
+from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
+from ringleader.snapshot import folder as model_folder
+from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
+from ringleader.snapshot.parts import Checkpoint
+from ringleader.snapshot.resume import resumable, what_changed
+from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import plural
+
+LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
+"""Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
+HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
+
+Callback = Callable[[SweepInfo], bool | None]
+
+
+def learn(
+    parameters: Mapping[str, Any],
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: UserCovariates | None,
+    *,
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> Snapshot:
+    """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
+    goes on to the same bits as one that was not.
+    """
+    seed = seed_of(parameters["random_state"])
+    old = resumable(checkpoint) if resume and checkpoint is not None else None
+    if old is not None and parameters["random_state"] is None:
+        seed = int(old.meta["config"]["seed"])  # the one that was drawn then
+    heldout: Labels | None = None
+    if parameters["holdout"]:
+        if labels is None:
+            raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
+        labels, heldout = labels.split(parameters["holdout"], seed)
+    check_parameters(parameters, tensor)
+    config, rows, lockstep = _start(parameters, tensor, seed)
+    aligned = labels.align(tensor) if labels is not None else None
+    problem = build_problem(
+        tensor, aligned.targets if aligned else (), config, start_rows={} if rows is None else {config.contrast: rows}
+    )
+    for target in problem.targets:
+        if target.kind == "real" and not len(target.codes):
+            many = plural(tensor.modes[target.mode])
+            raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
+    state = _resumed_state(old, parameters, tensor, labels, covariates, config)
+    snapshot = Snapshot(
+        parameters=dict(parameters),
+        config=config,
+        tensor=tensor,
+        labels=labels,
+        heldout=heldout,
+        covariates=covariates,
+        reading=how_it_was_read(tensor),
+        report=tensor.report.as_dict() if tensor.report is not None else None,
+        state=start_state(problem) if state is None else state,
+        history=() if old is None else tuple(old.meta["history"]),
+        complete=old is not None and bool(old.meta["complete"]),
+        resumed_from=None if state is None else state.sweep,
+        derived=Derived(lockstep=lockstep),
+    )
+    writer = Checkpoint(checkpoint, old) if checkpoint is not None else None
+    if writer is not None and old is None:
+        writer.save(snapshot)
+    history = list(snapshot.history)
+
+    def after_sweep(info: SweepInfo) -> bool | None:
+        history.append(history_entry(info))
+        stop = callback(info) if callback is not None else None
+        if writer is not None:
+            assert info.state is not None  # the loop always passes the live state
+            writer.save(replace(snapshot, state=info.state, history=tuple(history)))
+        return stop
+
+    last = snapshot.state
+    if not snapshot.complete:
+        past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
+        last, _ = fit_loop(problem, snapshot.state, callback=after_sweep, past=past)
+    fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
+    if fitted.judged:
+        fitted.judge.heads()
+    if writer is not None:
+        writer.save(fitted)
+    return fitted
+
+
+def history_entry(info: SweepInfo) -> dict[str, float]:
+    """What is remembered of a sweep."""
+    return {name: float(getattr(info, name)) for name in HISTORY_COLUMNS}
+
+
+def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
+    """The columns and modes of a tensor, so that new files are read in the same way; nothing where it was not read."""
+    if tensor.report is None:
+        return {}
+    modes = []
+    for v in tensor.vocabularies:
+        kind = {"time": f"time={v.bin_seconds}s", "number": "rating"}.get(v.kind, v.kind)
+        modes.append(f"{v.mode}={tensor.report.columns[v.mode]}:{kind}")
+    return {"modes": modes}
+
+
+def _start(
+    parameters: Mapping[str, Any], tensor: SparseTensor, seed: int
+) -> tuple[ModelConfig, Floats | None, Lockstep | None]:
+    """The settings and, where they ask for them, the rows that lockstep gives to start from, and that lockstep."""
+    config = model_config(parameters, tensor, seed)
+    if config.start != "lockstep":
+        return config, None, None
+    lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
+    rows = start_rows(lockstep, config.rank, config.seed)
+    if parameters["epochs"] is None:
+        config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)
+    return config, rows, lockstep
+
+
+def _resumed_state(
+    old: model_folder.Stored | None,
+    parameters: Mapping[str, Any],
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: UserCovariates | None,
+    config: ModelConfig,
+) -> State | None:
+    """The state of a checkpoint; None where there is none yet; an error where it is of another fit."""
+    if old is None:
+        return None
+    reasons = what_changed(old, tensor, labels, covariates, parameters, config)
+    if reasons:
+        raise ResumeError(
+            f"the fit in {old.folder} cannot be resumed: {'; '.join(reasons)}; "
+            "give the same data and settings, or start afresh with --overwrite"
+        )
+    return State.from_arrays(old.arrays("state"))

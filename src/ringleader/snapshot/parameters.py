@@ -1,0 +1,59 @@
+"""What the parameters of a detector stand for: settings of the model, checked against a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ringleader.errors import SettingsError
+from ringleader.model.config import ModelConfig
+from ringleader.settings import Flag, Number, Whole, check_setting
+from ringleader.tensor.sparse import SparseTensor
+
+PARAMETERS = {
+    **{n: n for n in ("learner", "patience", "threads", "rank", "negatives", "joint", "count_weight", "contrast")},
+    **{"seed": "random_state", "sweeps": "epochs", "heldout": "heldout_reviews"},
+}
+"""Settings of the model that parameters stand for."""
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a parameter stands for; a fresh one for None."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if not Whole().allows(random_state):
+        raise SettingsError(f"random_state is {random_state!r}; give a whole number, or None for a fresh seed")
+    return int(random_state)
+
+
+def model_config(parameters: Mapping[str, Any], tensor: SparseTensor, seed: int) -> ModelConfig:
+    """The settings of the model that the parameters of a detector stand for, on that tensor."""
+    own = parameters["settings"]
+    if own is not None and not isinstance(own, Mapping):
+        raise SettingsError(f"settings is {type(own).__name__}; give a mapping of names to values")
+    settings: dict[str, Any] = dict(own or {})
+    for name, parameter in PARAMETERS.items():
+        if name in settings:
+            raise SettingsError(f"settings names {name!r}, which is a parameter of its own; give {parameter}=")
+    settings.update(learner=parameters["learner"], heldout=parameters["heldout_reviews"])
+    settings.update(patience=parameters["patience"], seed=seed, threads=parameters["threads"] or 0)
+    optional = {"rank": "rank", "sweeps": "epochs", "negatives": "negatives", "joint": "joint"}
+    optional["count_weight"] = "count_weight"
+    settings.update({name: parameters[own] for name, own in optional.items() if parameters[own] is not None})
+    if parameters["contrast"] is not None:
+        settings["contrast"] = tensor.mode_index(parameters["contrast"])
+    return ModelConfig.preset(parameters["preset"], **settings)
+
+
+def check_parameters(parameters: Mapping[str, Any], tensor: SparseTensor) -> None:
+    """Refuse what no setting of the model checks."""
+    check_setting("threads", parameters["threads"], Whole(1, optional=True))
+    check_setting("joint", parameters["joint"], Flag(optional=True))
+    prevalence = parameters["prevalence"]
+    shares = prevalence if isinstance(prevalence, Mapping) else {tensor.modes[0]: prevalence}
+    for mode, share in shares.items():
+        tensor.mode_index(mode)
+        if not Number(above=0, below=1, optional=True).allows(share):
+            raise SettingsError(f"prevalence is {share!r}; choose a share between 0 and 1")

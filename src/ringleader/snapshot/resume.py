@@ -1,0 +1,69 @@
+"""Whether a stored fit may be resumed: fingerprints of what it was fitted to, and what differs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ringleader.known.covariates import UserCovariates
+from ringleader.known.labels import Labels
+from ringleader.model.config import ModelConfig
+from ringleader.snapshot import folder as model_folder
+from ringleader.snapshot.folder import Stored
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import json_ready
+
+FREE_TO_CHANGE = ("threads",)
+"""Settings that do not change the result, so that a fit may be resumed with others."""
+
+
+def resumable(folder: str | os.PathLike[str]) -> Stored | None:
+    """The checkpoint in a folder; None where there is none yet."""
+    return None if model_folder.is_free(folder) else model_folder.load(folder)
+
+
+def what_changed(
+    stored: Stored,
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: UserCovariates | None,
+    parameters: Mapping[str, Any],
+    config: ModelConfig,
+) -> list[str]:
+    """Why a stored fit is another than one of these data and settings; empty where it is the same."""
+    reasons = []
+    if stored.meta["data"] != model_folder.tensor_fingerprint(tensor):
+        reasons.append("the reviews changed")
+    if (stored.meta["labels"] or {}).get("fingerprint") != labels_fingerprint(labels):
+        reasons.append("the labels changed")
+    if stored.meta["covariates"] != covariates_fingerprint(covariates):
+        reasons.append("the covariates changed")
+    before = stored.meta["parameters"]
+    moved = [name for name in ("prevalence", "holdout") if before[name] != json_ready(parameters[name])]
+    reasons += [f"{name} was {before[name]} and is {parameters[name]}" for name in moved]
+    old, new = stored.meta["config"], config.to_dict()
+    changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
+    return reasons + [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
+
+
+def about_labels(labels: Labels | None) -> dict[str, Any] | None:
+    """What the manifest says of the labels."""
+    return None if labels is None else {"kind": labels.target_kind, "fingerprint": labels_fingerprint(labels)}
+
+
+def labels_fingerprint(labels: Labels | None) -> str | None:
+    return None if labels is None else hashlib.sha256(repr((labels.entries, labels.target_kind)).encode()).hexdigest()
+
+
+def covariates_fingerprint(covariates: UserCovariates | None) -> str | None:
+    return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
+
+
+def tensor_fingerprint_once(tensor: SparseTensor, before: Stored | None) -> str:
+    """The tensor's fingerprint; that of the folder where it holds the same tensor."""
+    if before is not None and before.sources.get("tensor") is tensor:
+        known: str = before.meta["data"]
+        return known
+    return model_folder.tensor_fingerprint(tensor)

@@ -1,0 +1,219 @@
+"""Snapshot: what a model is. It never changes; learning makes a new one beside it.
+
+The fields are what was given and what was learned. Everything else (signals, heads, cores, scores) follows from them:
+it is found when it is first asked for, or read from the model's folder, and is the same whoever asks and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringleader.arrays import Numbers
+from ringleader.cores import Cores, CoreSettings, find_cores
+from ringleader.errors import SettingsError
+from ringleader.explain import Explanation, explain
+from ringleader.judge import Contributions, Head, Inputs, Judge, LabelFree, Scorer, published_scorer
+from ringleader.judge.scores import ranked, scores_by_code
+from ringleader.known.covariates import AlignedCovariates, UserCovariates
+from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
+from ringleader.model.config import ModelConfig
+from ringleader.model.problem import Problem, build_problem
+from ringleader.model.state import State
+from ringleader.signals import Signals
+from ringleader.signals.evidence import review_evidence
+from ringleader.signals.lockstep import Lockstep, find_lockstep
+from ringleader.tensor.sparse import SparseTensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """What follows from a snapshot, where it is known already; None where it is to be found."""
+
+    lockstep: Lockstep | None = None
+    label_free: LabelFree | None = None
+    judge: Judge | None = None
+    find_cores: Callable[[], Cores] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A model as a value.
+
+    parameters : of the detector that made it
+    config     : settings of the model
+    tensor     : the reviews
+    labels     : known accounts it learned from; heldout : those kept back to evaluate on
+    covariates : the user's own columns
+    reading    : how the reviews were read, so that new ones are read in the same way
+    report     : what was read and what was refused; None where the reviews came as a tensor
+    state      : factors and all that was learned with them
+    history    : one entry for each sweep
+    complete   : whether the fit came to its end; a checkpoint did not
+    resumed_from : sweep of the checkpoint that the fit went on from
+    """
+
+    parameters: Mapping[str, Any]
+    config: ModelConfig
+    tensor: SparseTensor
+    labels: Labels | None
+    heldout: Labels | None
+    covariates: UserCovariates | None
+    reading: Mapping[str, Any]
+    report: Mapping[str, Any] | None
+    state: State
+    history: tuple[Mapping[str, Any], ...]
+    complete: bool
+    resumed_from: int | None = None
+    derived: Derived = Derived()
+
+    # -- what follows -------------------------------------------------------------------------------
+
+    @cached_property
+    def aligned(self) -> AlignedLabels:
+        """The labels as codes of the tensor."""
+        return self.labels.align(self.tensor) if self.labels is not None else AlignedLabels((), {})
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return self.aligned.targets
+
+    @cached_property
+    def given(self) -> AlignedCovariates:
+        """The user's columns as arrays of the tensor."""
+        return self.covariates.align(self.tensor) if self.covariates is not None else AlignedCovariates({}, {})
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The fit as the kernels see it."""
+        return build_problem(self.tensor, self.targets, self.config)
+
+    @cached_property
+    def label_free(self) -> LabelFree:
+        """What no label enters."""
+        return self.derived.label_free or LabelFree(self._find_signals(), self.given.modes)
+
+    def _find_signals(self) -> Signals:
+        contrast, threads = self.config.contrast, self.parameters["threads"]
+        known = self.derived.lockstep
+
+        def lockstep() -> Lockstep:
+            return known if known is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
+
+        return Signals(self.tensor, contrast, lambda: review_evidence(self.problem, self.state), lockstep)
+
+    @property
+    def signals(self) -> Signals:
+        return self.label_free.signals
+
+    @cached_property
+    def judge(self) -> Judge:
+        """What the labels teach."""
+        prevalence = self.parameters["prevalence"]
+        return self.derived.judge or Judge(self.label_free, self.targets, seed=self.config.seed, prevalence=prevalence)
+
+    @property
+    def judged(self) -> bool:
+        """Whether heads say what labels teach: those of the default preset do, once its fit is complete."""
+        return self.complete and self.parameters["preset"] == "default"
+
+    @property
+    def heads(self) -> tuple[Head, ...] | None:
+        """One for each target; none under the published presets, None where the fit was stopped before them."""
+        if not self.complete:
+            return None
+        return self.judge.heads() if self.judged else ()
+
+    @cached_property
+    def core_finder(self) -> Callable[[], Cores]:
+        """Finds the cores of the usual settings, once; snapshots of the same reviews share it."""
+        tensor, signals, actor = self.tensor, self.signals, self.config.contrast
+        return self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
+
+    def cores(self, settings: CoreSettings | None = None) -> Cores:
+        """Groups that act in lockstep; those of the usual settings are found once."""
+        if settings is None:
+            return self.core_finder()
+        return find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
+
+    # -- answers ------------------------------------------------------------------------------------
+
+    def place(self, mode: int | str, name: str | None = None) -> int | None:
+        """The place of a target of a mode among the targets; the usual one where no name is given, None without any."""
+        k = self.tensor.mode_index(mode)
+        there = {target.name: place for place, target in enumerate(self.targets) if target.mode == k}
+        if name is None:
+            return there.get(DEFAULT_TARGET, next(iter(there.values()), None))
+        if name not in there:
+            known = ", ".join(there) or "none"
+            raise SettingsError(f"mode {self.tensor.modes[k]!r} has no target {name!r}; it has {known}")
+        return there[name]
+
+    def target(self, mode: int | str, name: str | None = None) -> Target | None:
+        """The same as the target itself."""
+        place = self.place(mode, name)
+        return None if place is None else self.targets[place]
+
+    def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
+        """The score of a mode for a target."""
+        k, place = self.tensor.mode_index(mode), self.place(mode, name)
+        if self.judged:
+            return self.judge.scorer(k, place)
+        rows, joint = self.state.rows(k), self.config.joint
+        return published_scorer(self.judge, k, place, rows, self.state.heads, joint=joint)
+
+    def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
+        """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
+        k = self.tensor.mode_index(mode)
+        if name is None or any(target.mode == k and target.name == name for target in self.targets):
+            return self.scorer(k, name).inputs
+        return self.judge.inputs(k, name, None if self.judged else False)
+
+    def scores_by_code(self, mode: int | str, name: str | None = None) -> pd.DataFrame:
+        """One row for each entity of a mode, in the order of the codes."""
+        k = self.tensor.mode_index(mode)
+        return scores_by_code(self.signals, k, self.scorer(k, name), self.target(k, name))
+
+    def scores(self, mode: int | str, name: str | None = None) -> pd.DataFrame:
+        """The same, most suspicious first."""
+        return ranked(self.scores_by_code(mode, name))
+
+    def codes(self, mode: int | str, entities: Sequence[Any]) -> Numbers:
+        """The codes of entities; an error that names the first one that is not there."""
+        k = self.tensor.mode_index(mode)
+        codes = self.tensor.vocabularies[k].lookup(list(entities)).astype(np.int64)
+        if (codes < 0).any():
+            name = str(entities[int(np.argmax(codes < 0))])[:60]
+            raise SettingsError(f"there is no {self.tensor.modes[k]} {name!r} in the reviews of this model")
+        return np.asarray(codes)
+
+    def explain(self, mode: int | str, entity: Any, name: str | None = None) -> Explanation:
+        """Why an entity has its score."""
+        k, code = self.tensor.mode_index(mode), int(self.codes(mode, [entity])[0])
+        table = self.scores(k, name)
+        own = self.tensor.vocabularies[k].decode(np.array([code]))[0]
+        row = table[table["entity"] == own].to_dict("records")[0]
+        return explain(self.signals, self.cores(), k, code, self.scorer(k, name), self.target(k, name), row)
+
+    def contributions(self, mode: int | str, codes: Numbers, name: str | None = None) -> Contributions:
+        """What each input adds to the scores of entities."""
+        return self.scorer(mode, name).contributions(codes)
+
+    def contribution_table(self, mode: int | str, entities: Any = None, name: str | None = None) -> pd.DataFrame:
+        """The same as a table: entity, intercept and the inputs; a row for each entity, or for all of the mode."""
+        import pandas as pd
+
+        vocabulary = self.tensor.vocabulary(self.tensor.modes[self.tensor.mode_index(mode)])
+        codes = np.arange(len(vocabulary)) if entities is None else self.codes(mode, list(entities))
+        parts = self.contributions(mode, codes, name)
+        frame = pd.DataFrame(parts.amounts, columns=list(parts.names))
+        frame.insert(0, "intercept", parts.intercept)
+        frame.insert(0, "entity", vocabulary.decode(codes), allow_duplicates=True)
+        return frame

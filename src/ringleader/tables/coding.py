@@ -1,0 +1,186 @@
+"""The rows of a checked relation as codes: a vocabulary for each axis, and the rows, or their cells, in batches.
+
+Text is coded by joining it with tables of ids inside DuckDB, numbers and times by arrays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ringleader.tables.check import Checked
+
+LARGEST_CALENDAR = 1 << 20
+"""Time bins that are looked up in a table of the whole calendar; above that they are searched."""
+
+BY_HASH, BY_TEXT = "hash(value_{k}) = v{k}.h", "value_{k} = v{k}.id"
+"""How values of axis k are joined with their ids. By hash is twice as fast, and exact if no two ids share one."""
+
+
+class CodedRows(NamedTuple):
+    """Some rows of the table: their codes, and values before binning."""
+
+    codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
+    exact: list[npt.NDArray[Any]]  # of each of ``Coding.binned_axes`` (n,)
+
+    def __len__(self) -> int:
+        return len(self.codes[0])
+
+
+class CodedCells(NamedTuple):
+    """Some distinct cells in the order of their codes, and the rows that fell into each."""
+
+    codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
+    counts: npt.NDArray[np.int64]  # (n,)
+
+
+class GroupedRows(NamedTuple):
+    """All rows grouped by cell inside DuckDB."""
+
+    n_cells: int
+    duplicates: int  # rows that are exact copies of others
+    batches: Iterator[CodedCells]
+
+
+class Coding:
+    """The codes of every axis of a checked relation.
+
+    known : of each axis the values that have codes already, in their order; None where there are none. New values
+        get the codes behind them, in ascending order.
+    sizes : of each axis, how many values have a code.
+    """
+
+    def __init__(self, checked: Checked, known: Sequence[pa.Array | None]) -> None:
+        self.checked = checked
+        self.known = known
+        self.sizes: list[int] = [0] * len(known)
+        self._numbers: dict[int, npt.NDArray[Any]] = {}
+        self._join_on: dict[int, str] = {}
+        self._build()
+
+    @property
+    def binned_axes(self) -> list[int]:
+        """Axes whose bins are coarser than their values: the values themselves tell copies from other rows."""
+        return [k for k, column in enumerate(self.checked.columns) if column.kind == "time" or column.edges]
+
+    @property
+    def exact_types(self) -> list[npt.DTypeLike]:
+        """Types of the values of ``binned_axes``."""
+        return [_number_type(self.checked.columns[k].kind) for k in self.binned_axes]
+
+    def leave_out_bad_rows(self, *, strict: bool) -> None:
+        """Counts the rows that cannot be used and codes the others; with ``strict``, refuses the table."""
+        if self.checked.dirty:
+            self.checked.refuse(strict=strict)
+            self._build()
+        elif self.checked.relation.rejected:
+            self.checked.refuse(strict=strict)
+
+    def values(self, k: int) -> pa.Array:
+        """The values of an axis in the order of their codes: large_string, float64 or int64 (times)."""
+        if k in self._numbers:
+            return pa.array(self._numbers[k])
+        batches = self.checked.relation.batches(f"SELECT id FROM voc_{k} ORDER BY rowid")
+        chunks = [batch.column(0).cast(pa.large_string()) for batch in batches]
+        values = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
+        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+    def rows(self) -> Iterator[CodedRows]:
+        """All rows that can be used, in any order."""
+        relation, n_axes = self.checked.relation, len(self.sizes)
+        relation.rows("SET preserve_insertion_order = false")
+        for batch in relation.batches(self._joined()):
+            columns = [np.asarray(column) for column in batch.columns]
+            codes = [self._codes(k, columns[k]) if k in self._numbers else columns[k] for k in range(n_axes)]
+            yield CodedRows(codes, columns[n_axes:])
+
+    def grouped(self) -> GroupedRows:
+        """All rows grouped and sorted by DuckDB, which spills to disk as needed."""
+        relation, axes = self.checked.relation, range(len(self.sizes))
+        for k, values in self._numbers.items():
+            codes = pa.array(np.arange(len(values), dtype=np.int32))
+            relation.connection.register(f"num_{k}", pa.table({"x": pa.array(values), "code": codes}))
+        items = ", ".join(f"n{k}.code AS c{k}" if k in self._numbers else f"c{k}" for k in axes)
+        joins = " ".join(f"JOIN num_{k} n{k} ON c{k} = n{k}.x" for k in self._numbers)
+        exact = "".join(f", exact_{k}" for k in self.binned_axes)
+        relation.rows(f"CREATE TABLE coded AS SELECT {items}{exact} FROM ({self._joined()}) {joins}")
+        names = ", ".join(f"c{k}" for k in axes)
+        distinct, used = relation.rows(
+            f"SELECT count(*), sum(n) FROM (SELECT {names}{exact}, count(*) AS n FROM coded GROUP BY ALL)"
+        )[0]
+        n_cells = relation.rows(f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM coded)")[0][0]
+        return GroupedRows(int(n_cells), int(used) - int(distinct), self._cells(names))
+
+    def _cells(self, names: str) -> Iterator[CodedCells]:
+        query = f"SELECT {names}, count(*) AS n FROM coded GROUP BY {names} ORDER BY {names}"
+        for batch in self.checked.relation.batches(query):
+            *codes, counts = (np.asarray(column) for column in batch.columns)
+            yield CodedCells(codes, counts)
+
+    def _build(self) -> None:
+        for k, column in enumerate(self.checked.columns):
+            if column.kind in ("id", "category"):
+                self._build_text(k)
+            else:
+                self._build_numbers(k, _number_type(column.kind))
+
+    def _build_text(self, k: int) -> None:
+        """A table of ids whose row numbers are their codes: known ids first, new ones in order behind them."""
+        relation, known = self.checked.relation, self.known[k]
+        relation.rows(f"DROP TABLE IF EXISTS voc_{k}")
+        distinct = f"SELECT DISTINCT value_{k} AS id FROM ({self.checked.select([k])})"
+        if known is None:
+            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM ({distinct}) ORDER BY id")
+        else:
+            relation.connection.register(f"old_{k}", pa.table({"id": known}))
+            relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM old_{k}")
+            new = f"SELECT d.id FROM ({distinct}) d ANTI JOIN old_{k} o ON d.id = o.id"
+            relation.rows(f"INSERT INTO voc_{k} SELECT id, hash(id) AS h FROM ({new}) ORDER BY id")
+        size, hashes, holes = relation.rows(
+            f"SELECT count(*), count(DISTINCT h), count(*) FILTER (id IS NULL OR id = '') FROM voc_{k}"
+        )[0]
+        self.sizes[k] = size
+        self._join_on[k] = BY_HASH if size == hashes else BY_TEXT
+        self.checked.dirty |= holes > 0
+
+    def _build_numbers(self, k: int, kind: npt.DTypeLike) -> None:
+        """A sorted array of numbers or times: known ones first, new ones in order behind them."""
+        query = f"SELECT DISTINCT value_{k} AS x FROM ({self.checked.select([k])}) ORDER BY x"
+        values = np.array([x for (x,) in self.checked.relation.rows(query) if x is not None], dtype=kind)
+        known = self.known[k]
+        if known is not None:
+            before = np.asarray(known).astype(kind)
+            values = np.concatenate([before, values[~np.isin(values, before)]])
+        self._numbers[k] = values
+        self.sizes[k] = len(values)
+
+    def _codes(self, k: int, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Codes of numbers or times, all of which are in the vocabulary."""
+        known = self._numbers[k]
+        width = self.checked.columns[k].axis.bin_seconds or 1
+        first = known.min()
+        if (known.max() - first) / width < LARGEST_CALENDAR and np.array_equal(known, np.floor(known)):
+            # Bins (and most ratings) are evenly spaced, so a table of them all replaces the search.
+            table = np.zeros(int(known.max() - first) // width + 1, np.int64)
+            table[(known - first).astype(np.int64) // width] = np.arange(len(known))
+            steps = (values - first).astype(np.int64, copy=False)
+            return np.asarray(table[steps // width if width > 1 else steps])
+        order = np.argsort(known, kind="stable")
+        return np.asarray(order[np.searchsorted(known[order], values)])
+
+    def _joined(self) -> str:
+        """SQL: the codes (or, for numbers and times, the values) of every row that can be used."""
+        axes = list(range(len(self.sizes)))
+        text = [k for k in axes if k not in self._numbers]
+        items = [f"value_{k} AS c{k}" if k in self._numbers else f"CAST(v{k}.rowid AS INTEGER) AS c{k}" for k in axes]
+        items += [f"exact_{k}" for k in self.binned_axes]
+        joins = " ".join(f"JOIN voc_{k} v{k} ON {self._join_on[k].format(k=k)}" for k in text)
+        return f"SELECT {', '.join(items)} FROM ({self.checked.select(axes, self.binned_axes)}) r {joins}"
+
+
+def _number_type(kind: str) -> npt.DTypeLike:
+    return np.int64 if kind == "time" else np.float64

@@ -1,0 +1,74 @@
+"""An open review table: its parts inside DuckDB, and the rows that could not be parsed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ringleader.tables.schema import Schema
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row that could not be used."""
+
+    where: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file (or frame) inside DuckDB.
+
+    ``columns[k]`` is the SQL expression of axis k, ``types[k]`` its DuckDB type, ``row`` the expression of a number
+    by which rows are found again, empty where there is none; ``where`` turns such numbers, in ascending order, into
+    words: ``line N`` of a text file counts its lines from 1, the header among them, ``row N`` data rows from 1.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    row: str
+    where: Callable[[list[int]], list[str]]
+
+
+@dataclass
+class Relation:
+    """An open review table: a DuckDB connection, its parts, and what parsing refused."""
+
+    connection: Any
+    schema: Schema
+    parts: list[Part]
+    memory_limit: int
+    folder: Path
+    source: str
+    rejected: Counter[str] = field(default_factory=Counter)
+    examples: list[Example] = field(default_factory=list)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs a statement to its end."""
+        result: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return result
+
+    def batches(self, sql: str, size: int = 1 << 16) -> Iterator[pa.RecordBatch]:
+        """Streams the result of a query."""
+        relation = self.connection.sql(sql)
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+        yield from reader(size)
+
+
+def column_types(relation: Relation, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The DuckDB types of some columns of a table or scan."""
+    described = relation.rows(f"DESCRIBE SELECT {', '.join(columns)} FROM {table}")
+    return tuple(str(row[1]).upper() for row in described)
+
+
+def quoted(text: str | Path) -> str:
+    """Text as a literal of SQL."""
+    return "'" + str(text).replace("'", "''") + "'"
