@@ -17,7 +17,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace
-from ringleader.detector import SCORE_COLUMNS
+from ringleader.judge.scores import SCORE_COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -56,8 +56,9 @@ def command(
     )
     note("learning; the first run also compiles the kernels, which takes about a minute", quiet=as_json)
     model = RingDetector(holdout=HOLDOUT, random_state=seed)
-    entries = tensor.n_cells * (1 + model.model_config(tensor).negatives)
-    with stop_signals(), sweep_bar(lambda: model.config_.sweeps, entries, quiet=as_json) as bar:
+    config = model.model_config(tensor)
+    entries = tensor.n_cells * (1 + config.negatives)
+    with stop_signals(), sweep_bar(lambda: config.sweeps, entries, quiet=as_json) as bar:
         model.fit(tensor, known, callback=bar, checkpoint=target / "model")
     truth = read_labels(target / "truth.csv")
     story = _story(model, truth)
