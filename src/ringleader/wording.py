@@ -1,4 +1,4 @@
-"""How names are shown, and counts and shares beside them.
+"""How names, numbers, times and lists are said to people: in a terminal, on a page, in JSON and in CSV.
 
 Names are hostile until they have been here: ids, columns and files are chosen by others.
 """
@@ -6,10 +6,15 @@ Names are hostile until they have been here: ids, columns and files are chosen b
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Unicode categories that steer a terminal or a page, or hide text: controls, bidi marks, surrogates, separators."""
@@ -20,6 +25,10 @@ PILED = 3
 
 HISSING = ("ss", "us", "x", "z", "ch", "sh")
 """Ends of names whose plural takes an ``es``."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula."""
+STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Controls and direction marks: they steer the terminal or the editor that shows a CSV."""
 
 
 def harmless(text: str, limit: int = 60) -> str:
@@ -45,6 +54,12 @@ def _spelt(letter: str) -> str:
 def _selects(letter: str) -> bool:
     """Variation selectors change how the letter before them looks, and are not seen."""
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
+
+
+def defused(text: str) -> str:
+    """A name as a CSV may hold it: no formula for a spreadsheet, no control or direction character for a terminal."""
+    spelt = STEERING.sub(lambda match: _spelt(match[0]), text)
+    return f"'{spelt}" if spelt.startswith(FORMULA) else spelt
 
 
 def counted(number: int, name: str) -> str:
@@ -73,14 +88,43 @@ def power_of_ten(exponent: float) -> str:
     return "10" + str(math.ceil(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
+def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: str = "") -> str:
+    """A value as the cell of a table: ``missing`` for None, NaN and NaT, numbers in ``digits``, lists with commas.
+
+    ``thousands`` groups the digits of whole numbers: 12,000. Texts stay as they are: see ``harmless``.
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(cell(item, digits, thousands=thousands, missing=missing) for item in value)
+    if value is None or value != value:  # NaN and NaT equal nothing
+        return missing
+    if _is_time(value):
+        return say_time(value)
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return format(float(value), digits)
+    return f"{value:,}" if thousands and isinstance(value, Integral) else str(value)
+
+
+def say_time(value: date | np.datetime64) -> str:
+    """``2016-03-28`` where the time begins a day, else ``2016-03-28T10:30:00``."""
+    return _iso(value).removesuffix("T00:00:00")
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, date) or type(value).__name__ == "datetime64"
+
+
+def _iso(value: date | np.datetime64) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value.astype("datetime64[s]"))
+
+
 def json_ready(value: Any) -> Any:
     """Data as JSON takes it: no NaN, NumPy's numbers as Python's, times as ISO 8601."""
     if isinstance(value, Mapping):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
-    if isinstance(value, date):
-        return value.isoformat() if value == value else None  # NaT equals nothing
+    if _is_time(value):
+        return _iso(value) if value == value else None  # NaT equals nothing
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return json_ready(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value

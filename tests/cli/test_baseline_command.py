@@ -140,8 +140,8 @@ def test_a_mistake_ends_with_status_2_and_no_traceback() -> None:
 
 
 def test_values_of_settings_are_json_or_text() -> None:
-    given = ["rank=8", "alpha=0.5", "density=geo", "local_search=true", "max_size=null", 'modes=["a","b"]', "x=a=b"]
-    assert parse_settings(given) == {
+    texts = ["rank=8", "alpha=0.5", "density=geo", "local_search=true", "max_size=null", 'modes=["a","b"]', "x=a=b"]
+    assert parse_settings(texts) == {
         "rank": 8,
         "alpha": 0.5,
         "density": "geo",
@@ -181,9 +181,9 @@ def test_the_bar_follows_the_steps_on_a_terminal(market: Path, capsys: pytest.Ca
     tensor = rl.read_reviews(market / "reviews.parquet")
     with step_bar("mzoom", quiet=False) as bar:
         baseline("mzoom", n_blocks=2).fit(tensor, callback=bar)
-    told = capsys.readouterr()
-    assert "mzoom" in told.err and "2/2" in told.err and "objective" in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert "mzoom" in printed.err and "2/2" in printed.err and "objective" in printed.err
+    assert printed.out == ""
     with step_bar("mzoom", quiet=True) as bar:
         baseline("mzoom", n_blocks=1).fit(tensor, callback=bar)
     assert capsys.readouterr().err == ""

@@ -21,7 +21,7 @@ from ringleader.datasets import marketplace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MAIN = "from ringleader.cli import main; main()"
-OWN = [name for name in COMMANDS if name not in ("demo", "report")]
+HEAVY = ("numpy", "numba", "pandas", "pyarrow", "duckdb", "scipy", "sklearn", "matplotlib", "jinja2", "rich")
 
 
 def ask(*words: object) -> Result:
@@ -53,10 +53,23 @@ def test_help_has_an_example_and_the_options_of_every_command(name: str) -> None
 
 
 def test_commands_are_imported_without_what_only_their_work_needs() -> None:
-    modules = ", ".join(f"ringleader.cli.{COMMANDS[name][0]}" for name in OWN)
-    code = f"import sys, {modules}; print([m for m in ('numba', 'pandas', 'duckdb', 'scipy') if m in sys.modules])"
+    modules = ", ".join(f"ringleader.cli.{module}" for module, _ in COMMANDS.values())
+    code = f"import sys, {modules}; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_help_imports_no_command_and_nothing_heavy() -> None:
+    code = (
+        "import sys, atexit\n"
+        f"heavy = lambda: [m for m in {HEAVY} if m in sys.modules]\n"
+        "own = lambda: sorted(m for m in sys.modules if m.startswith('ringleader.') and '.cli' not in m)\n"
+        "atexit.register(lambda: print(heavy(), own(), file=sys.stderr))\n"
+        f"{MAIN}"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert all(name in done.stdout for name in COMMANDS)
+    assert done.stderr == "[] ['ringleader.errors', 'ringleader.wording']\n"
 
 
 def test_the_version_is_one_line() -> None:
@@ -82,8 +95,8 @@ def test_json_is_one_valid_document_and_nothing_else(
     market: Path, model: Path, tmp_path: Path, words: list[object]
 ) -> None:
     files = {"REVIEWS": "reviews.parquet", "LABELS": "abuse.csv", "TRUTH": "truth.csv", "MODEL": "model"}
-    given = [market / files[w] if w in files else tmp_path / "new" if w == "NEW" else w for w in map(str, words)]
-    done = ask(*given, "--json")
+    line = [market / files[w] if w in files else tmp_path / "new" if w == "NEW" else w for w in map(str, words)]
+    done = ask(*line, "--json")
     assert done.exit_code == 0, (done.stderr, done.exception)
 
     def refuse(constant: str) -> None:
@@ -94,12 +107,12 @@ def test_json_is_one_valid_document_and_nothing_else(
 
 @pytest.mark.parametrize("words", [["--quiet", "score", "MODEL"], ["score", "MODEL", "-q"]], ids=["before", "behind"])
 def test_quiet_says_the_result_alone_wherever_it_stands(model: Path, tmp_path: Path, words: list[str]) -> None:
-    given = [model if word == "MODEL" else word for word in words] + ["--mode", "seller"]
+    line = [model if word == "MODEL" else word for word in words] + ["--mode", "seller"]
     loud = ask("score", model, "--mode", "seller")
     assert "more; --top N shows more" in loud.stderr
-    done = ask(*given)
+    done = ask(*line)
     assert (done.stdout, done.stderr) == (loud.stdout, "")
-    written = ask(*given, "--output", tmp_path / "a.csv")
+    written = ask(*line, "--output", tmp_path / "a.csv")
     assert (written.stdout, written.stderr) == ("", "") and (tmp_path / "a.csv").exists()
     assert "written to" in ask("score", model, "--mode", "seller", "--output", tmp_path / "a.csv").stdout
 
@@ -114,7 +127,7 @@ def test_verbose_shows_what_led_to_an_error(command: Run, tmp_path: Path, words:
 
 
 BROKEN = (
-    "import ringleader.cli.check as c\n"
+    "import ringleader.cli.reading as c\n"
     "def broken(*words, **more): raise {}\n"
     "c.parse_columns = broken\n"
     "from ringleader.cli import main; main()"
@@ -130,8 +143,8 @@ def test_a_bug_is_one_sentence_and_status_1() -> None:
     done = broken("KeyError('x\\x1b[31m')")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("bug: KeyError") and "CONTRIBUTING.md" in done.stderr and "\x1b" not in done.stderr
-    told = broken("KeyError('x')", "--verbose")
-    assert told.returncode == 1 and "in broken" in told.stderr and "bug: KeyError" in told.stderr
+    verbose = broken("KeyError('x')", "--verbose")
+    assert verbose.returncode == 1 and "in broken" in verbose.stderr and "bug: KeyError" in verbose.stderr
 
 
 def test_ctrl_c_is_one_line_and_status_130() -> None:
@@ -161,10 +174,10 @@ def test_the_shell_is_offered_names_options_and_choices(model: Path, line: str, 
     position = len(words.split()) - (not words.endswith(" "))
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(position), "_RINGLEADER_COMPLETE": "complete_bash"}
     done = CliRunner().invoke(app, [], env=asked, prog_name="ringleader")
-    found = set(done.stdout.split())
-    assert found >= offered, done.stderr
+    completions = set(done.stdout.split())
+    assert completions >= offered, done.stderr
     if offered.isdisjoint(COMMANDS) and "=" not in line:
-        assert found == offered
+        assert completions == offered
 
 
 def test_the_completion_of_the_shell_can_be_shown(command: Run) -> None:

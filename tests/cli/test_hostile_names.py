@@ -16,8 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from ringleader.cli.app import app
-from ringleader.cli.rows import FORMULA, STEERING, defused
-from ringleader.wording import HIDDEN, harmless
+from ringleader.wording import FORMULA, HIDDEN, STEERING, defused, harmless
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -55,7 +54,7 @@ def reviews() -> pd.DataFrame:
     """A small market whose sellers have hostile names, and its reviewers too; nine of them act together."""
     rng = np.random.default_rng(5)
     n = 2_400
-    plain = pd.DataFrame(
+    honest = pd.DataFrame(
         {
             "reviewer": [HOSTILE[i] if 9 <= i < len(HOSTILE) else f"r{i}" for i in rng.integers(0, 400, n)],
             "product": rng.integers(0, 300, n),
@@ -68,8 +67,8 @@ def reviews() -> pd.DataFrame:
         for name in HOSTILE[:9]
         for p in range(7)
     ]
-    ring = pd.DataFrame(rings, columns=plain.columns)
-    whole = pd.concat([plain, ring], ignore_index=True)
+    ring = pd.DataFrame(rings, columns=honest.columns)
+    whole = pd.concat([honest, ring], ignore_index=True)
     whole["seller"] = [HOSTILE[p % 40] if p % 40 < len(HOSTILE) else f"s{p % 40}" for p in whole["product"]]
     whole["product"] = [f"{HOSTILE[p]}{p}" if p < len(HOSTILE) else f"p{p}" for p in whole["product"]]
     return whole.rename(columns=COLUMNS)
@@ -162,19 +161,19 @@ def test_scores_are_harmless_on_the_terminal(model: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("words", [["score", "MODEL"], ["baseline", "degree", "REVIEWS"]], ids=["score", "baseline"])
 def test_files_join_back_and_csv_is_harmless(market: Path, model: Path, tmp_path: Path, words: list[str]) -> None:
-    given = [{"MODEL": model, "REVIEWS": market / "reviews.parquet"}.get(word, word) for word in words]
-    given += ["--mode", "seller", *(columns() if words[0] == "baseline" else [])]
+    line = [{"MODEL": model, "REVIEWS": market / "reviews.parquet"}.get(word, word) for word in words]
+    line += ["--mode", "seller", *(columns() if words[0] == "baseline" else [])]
     expected = set(reviews()[COLUMNS["seller"]])
     for kind in ("csv", "parquet", "jsonl"):
-        ask(*given, "--output", tmp_path / f"a.{kind}")
+        ask(*line, "--output", tmp_path / f"a.{kind}")
     assert set(pd.read_parquet(tmp_path / "a.parquet")["entity"]) == expected
     lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").split("\n")
     assert {json.loads(line)["entity"] for line in lines if line} == expected
     rows = csv_rows(tmp_path / "a.csv")
     at = rows[0].index("entity")
     assert {row[at] for row in rows[1:]} == {defused(name) for name in expected}
-    assert {row["entity"] for row in document(*given)["rows"]} == expected
-    ask(*given, "--output", tmp_path / "raw.csv", "--raw")
+    assert {row["entity"] for row in document(*line)["rows"]} == expected
+    ask(*line, "--output", tmp_path / "raw.csv", "--raw")
     with (tmp_path / "raw.csv").open(newline="", encoding="utf-8") as handle:
         assert {row[at] for row in list(csv.reader(handle))[1:]} == expected
 
@@ -183,12 +182,12 @@ def test_reviews_join_back_and_csv_is_harmless(model: Path, tmp_path: Path) -> N
     table = reviews()
     for kind in ("csv", "parquet", "jsonl"):
         ask("score", model, "--reviews", "--output", tmp_path / f"r.{kind}")
-    found = pd.read_parquet(tmp_path / "r.parquet")
+    frame = pd.read_parquet(tmp_path / "r.parquet")
     lines = (tmp_path / "r.jsonl").read_text(encoding="utf-8").split("\n")
     spelt = csv_rows(tmp_path / "r.csv")
     for role in ("reviewer", "product", "seller"):
         expected = set(table[COLUMNS[role]])
-        assert set(found[role]) == expected
+        assert set(frame[role]) == expected
         assert {json.loads(line)[role] for line in lines if line} == expected
         assert {row[spelt[0].index(role)] for row in spelt[1:]} == {defused(name) for name in expected}
     ask("score", model, "--reviews")
@@ -202,8 +201,8 @@ def test_explain_finds_the_account_and_shows_it_harmless(model: Path, name: str)
 
 
 def test_cores_are_harmless_and_no_file_is_named_after_an_account(model: Path, tmp_path: Path) -> None:
-    found = document("cores", model)["cores"]
-    members = {m["entity"] for core in found for m in core["members"] if m["mode"] == "reviewer"}
+    cores = document("cores", model)["cores"]
+    members = {m["entity"] for core in cores for m in core["members"] if m["mode"] == "reviewer"}
     assert len(members & set(HOSTILE)) > 5
     ask("cores", model)
     said = ask("cores", model, "--output", tmp_path / "c").stderr

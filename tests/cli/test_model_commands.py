@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace
-from ringleader.detector import SCORE_COLUMNS
+from ringleader.judge.scores import SCORE_COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -208,6 +209,45 @@ def test_update_takes_new_reviews_in(command: Run, market: Path, tmp_path: Path)
     assert summary["labels"] > 0
     assert rl.load(tmp_path / "m").tensor_.counts.sum() == 12_000
     assert command("score", tmp_path / "m", "--mode", "seller").returncode == 0
+
+
+def test_update_takes_labels_in_without_reviews(command: Run, market: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(market / "labels.csv")
+    table[::2].to_csv(tmp_path / "old.csv", index=False)
+    strangers = pd.DataFrame({"mode": ["seller"], "entity": ["stranger"], "label": [1], "target": ["abuse"]})
+    pd.concat([table[1::2], strangers]).to_csv(tmp_path / "new.csv", index=False)
+    detector = rl.RingDetector(rank=4, epochs=2)
+    detector.fit(rl.read_reviews(market / "reviews.parquet"), tmp_path / "old.csv", checkpoint=tmp_path / "m")
+    shutil.copytree(tmp_path / "m", tmp_path / "copy")
+    done = command("update", tmp_path / "m", "--labels", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    new = len(table[1::2]) + 1
+    assert done.stdout.startswith(f"{new} labels taken in\nnote: 1 seller of the labels is not in the reviews\n")
+    assert f"holds 12,000 reviews and {len(table)} labels now" in done.stdout
+    expected = detector.partial_fit(labels=tmp_path / "new.csv").scores("seller")
+    pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), expected)
+    summary = json.loads(command("update", tmp_path / "copy", "--labels", tmp_path / "new.csv", "--json").stdout)
+    assert (summary["new_reviews"], summary["new_labels"], summary["labels"]) == (0, new, len(table))
+    assert set(summary["new_entities"].values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both"),
+        (["--labels", "LABELS", "--column", "seller=shop"], "--column names a column of NEW_REVIEWS"),
+        (["absent.parquet"], "there is no file or folder 'absent.parquet'"),
+        (["--labels", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_a_bad_update_is_one_message_and_changes_nothing(
+    command: Run, market: Path, model: Path, words: list[str], message: str
+) -> None:
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    done = command("update", model, *(market / "labels.csv" if word == "LABELS" else word for word in words))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
 def test_a_pipe_that_closes_is_no_error(model: Path) -> None:

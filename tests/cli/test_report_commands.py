@@ -24,9 +24,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_demo_tells_the_whole_story_and_writes_a_report(command: Run, demo: Path) -> None:
     done = command("demo", "--reviews", 6000, cwd=demo)
     assert done.returncode == 0, done.stderr
-    told = ("The ten most suspicious sellers", "90% interval", "main reason", "truly were abusive", "groups that act")
+    parts = ("The ten most suspicious sellers", "90% interval", "main reason", "truly were abusive", "groups that act")
     assert "labels, the others are kept to measure on" in done.stdout
-    for part in (*told, "What the labels gained", "without labels", "with labels", "report.html"):
+    for part in (*parts, "What the labels gained", "without labels", "with labels", "report.html"):
         assert part in done.stdout, part
     page = (demo / "ringleader-demo" / "report.html").read_text(encoding="utf-8")
     assert "Ringleader report on reviews.parquet" in page
@@ -60,9 +60,9 @@ def test_demo_does_not_write_over_other_peoples_files(command: Run, tmp_path: Pa
 def test_report_writes_the_page_the_demo_wrote(command: Run, demo: Path) -> None:
     done = command("report", "ringleader-demo/model", "--output", "again.html", "--json", cwd=demo)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["bytes"] == (demo / "again.html").stat().st_size < 2_000_000
-    assert told["complete"] is True
+    summary = json.loads(done.stdout)
+    assert summary["bytes"] == (demo / "again.html").stat().st_size < 2_000_000
+    assert summary["complete"] is True
     assert (demo / "again.html").read_bytes() == (demo / "ringleader-demo" / "report.html").read_bytes()
 
 

@@ -17,10 +17,10 @@ class Element:
         self.own_text = ""
 
     def all(self, *tags: str) -> list[Element]:
-        found = [self] if self.tag in tags or not tags else []
+        matches = [self] if self.tag in tags or not tags else []
         for child in self.children:
-            found += child.all(*tags)
-        return found
+            matches += child.all(*tags)
+        return matches
 
     @property
     def text(self) -> str:
@@ -63,48 +63,48 @@ def parse(page: str) -> Element:
 def faults(page: str) -> list[str]:
     """What bars people from reading the page, or lets it do more than be read; none where it is good."""
     root = parse(page)
-    found: list[str] = []
+    problems: list[str] = []
     ids = [e.attributes["id"] for e in root.all() if "id" in e.attributes]
-    found += [f"id {name} twice" for name in {i for i in ids if ids.count(i) > 1}]
+    problems += [f"id {name} twice" for name in {i for i in ids if ids.count(i) > 1}]
     if root.all("html")[0].attributes.get("lang") != "en":
-        found.append("no language")
+        problems.append("no language")
     if not root.all("title")[0].text.strip():
-        found.append("no title")
+        problems.append("no title")
     if len(root.all("h1")) != 1 or len(root.all("main")) != 1:
-        found.append("not one h1 and one main")
+        problems.append("not one h1 and one main")
     level = 0
     for heading in root.all(*HEADINGS):
         if int(heading.tag[1]) > level + 1:
-            found.append(f"{heading.tag} {heading.text!r} skips a level")
+            problems.append(f"{heading.tag} {heading.text!r} skips a level")
         level = int(heading.tag[1])
         if not heading.text.strip():
-            found.append(f"an empty {heading.tag}")
+            problems.append(f"an empty {heading.tag}")
     for table in root.all("table"):
         if not table.all("caption") or not table.all("caption")[0].text.strip():
-            found.append("a table without caption")
+            problems.append("a table without caption")
         if any(cell.attributes.get("scope") not in ("col", "row") for cell in table.all("th")):
-            found.append("a header cell without scope")
+            problems.append("a header cell without scope")
         width = len(table.all("thead")[0].all("th"))
         if any(len(row.all("th", "td")) != width for row in table.all("tbody")[0].all("tr")):
-            found.append("rows of a table differ in length")
+            problems.append("rows of a table differ in length")
     for chart in root.all("svg"):
         named = [chart.attributes.get("aria-labelledby"), chart.attributes.get("aria-describedby")]
         if chart.attributes.get("aria-hidden") != "true" and not (
             chart.attributes.get("role") == "img" and all(name in ids for name in named)
         ):
-            found.append("a chart without a name and a description")
+            problems.append("a chart without a name and a description")
     for link in root.all("a"):
         if not link.attributes["href"].startswith("#") or link.attributes["href"][1:] not in ids:
-            found.append(f"a link to {link.attributes['href']}")
+            problems.append(f"a link to {link.attributes['href']}")
     for element in root.all():
         if element.tag in ("script", "img", "iframe", "object", "embed", "link", "form", "foreignobject", "image"):
-            found.append(f"an element {element.tag}")
+            problems.append(f"an element {element.tag}")
         for key, value in element.attributes.items():
             if key.startswith("on") or key == "style" or "javascript:" in value.lower():
-                found.append(f"attribute {key}={value!r}")
+                problems.append(f"attribute {key}={value!r}")
             if key in ("href", "xlink:href", "src") and not value.startswith("#"):
-                found.append(f"{key} {value!r} leaves the page")
-    return found
+                problems.append(f"{key} {value!r} leaves the page")
+    return problems
 
 
 def contrast(one: str, other: str) -> float:

@@ -14,18 +14,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.dates import num2date
 from ring_market import detector, ring_labels, ring_table
 
 import ringleader as rl
 from ringleader.errors import SettingsError
-from ringleader.plot.dates import MOST, time_ticks
+from ringleader.plot import core_data
+from ringleader.plot.charts import Timeline
+from ringleader.plot.draw import TIME_TICKS, draw
 
 Draw = Callable[..., Axes]
 
 CHARTS: dict[str, Draw] = {
-    "core": lambda m, **k: rl.plot.core(m, 0, **k),
-    "timeline": lambda m, **k: rl.plot.timeline(m, 0, **k),
-    "ratings": lambda m, **k: rl.plot.ratings(m, 0, **k),
+    "core": lambda m, **k: rl.plot.core(m, 1, **k),
+    "timeline": lambda m, **k: rl.plot.timeline(m, 1, **k),
+    "ratings": lambda m, **k: rl.plot.ratings(m, 1, **k),
     "scores": lambda m, **k: rl.plot.scores(m, "seller", **k),
     "scores without labels": lambda m, **k: rl.plot.scores(m, "product", **k),
     "precision_recall": lambda m, **k: rl.plot.precision_recall(m, "reviewer", **k),
@@ -56,6 +59,14 @@ def test_without_axes_new_ones_are_made(model: rl.RingDetector, name: str) -> No
     plt.close("all")
 
 
+def test_cores_have_the_numbers_they_have_in_tables(model: rl.RingDetector) -> None:
+    first = model.cores()[0]
+    assert first.number == 1
+    title = core_data.matrix(model.tensor_, first, model.config_.contrast).title
+    assert rl.plot.core(model).get_title(loc="left") == rl.plot.core(model, 1).get_title(loc="left") == title
+    plt.close("all")
+
+
 def test_every_chart_is_a_public_function() -> None:
     assert set(rl.plot.__all__) == {n for n in CHARTS if " " not in n}
 
@@ -70,18 +81,19 @@ def test_curves_take_a_truth_of_their_own(model: rl.RingDetector) -> None:
 def test_what_cannot_be_drawn_says_why(model: rl.RingDetector) -> None:
     bare = detector().fit(rl.read_reviews(ring_table()[["reviewer", "seller"]].rename(columns={"seller": "product"})))
     tiny = detector().fit(rl.SparseTensor.from_arrays([[0, 0], [1, 1], [1, 0]]))
-    for draw, message in (
-        (lambda: rl.plot.core(model, 1), "count from 0 to 0"),
+    for call, message in (
+        (lambda: rl.plot.core(model, 2), "there is no core 2; cores count from 1 to 1"),
+        (lambda: rl.plot.core(model, 0), "there is no core 0; cores count from 1 to 1"),
         (lambda: rl.plot.core(model, -1), "there is no core -1"),
-        (lambda: rl.plot.core(tiny, 0), "this model has none"),
-        (lambda: rl.plot.timeline(bare, 0), "have no time"),
-        (lambda: rl.plot.ratings(bare, 0), "have no rating"),
+        (lambda: rl.plot.core(tiny, 1), "this model has none"),
+        (lambda: rl.plot.timeline(bare, 1), "have no time"),
+        (lambda: rl.plot.ratings(bare, 1), "have no rating"),
         (lambda: rl.plot.precision_recall(bare, "reviewer"), "fit with holdout=0.2"),
         (lambda: rl.plot.roc(model, "product"), "name no product"),
         (lambda: rl.plot.scores(model, "nobody"), "there is no mode"),
     ):
         with pytest.raises(SettingsError, match=message):
-            draw()
+            call()
 
 
 def test_rl_plot_is_imported_only_when_it_is_used() -> None:
@@ -93,10 +105,28 @@ def test_rl_plot_is_imported_only_when_it_is_used() -> None:
     assert done.stdout.strip() == "False"
 
 
+def timeline_of(span: int, first: int = 1_400_000_123) -> Timeline:
+    """A timeline of so many seconds, in 40 bins or fewer."""
+    starts = np.unique(np.linspace(first, first + span, 41).astype(np.int64)).tolist()
+    shares = (1 / (len(starts) - 1),) * (len(starts) - 1)
+    return Timeline(title="", summary="", header=(), rows=(), starts=tuple(starts), core=shares, market=shares)
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("span", [1, 60, 3_600, 86_400, 20 * 86_400, 400 * 86_400, 4_000_000_000])
-def test_ticks_of_time_are_few_and_inside(span: int) -> None:
-    ticks, names = time_ticks(1_400_000_123, 1_400_000_123 + span)
-    assert 1 <= len(ticks) <= MOST
-    assert len(set(names)) == len(names) == len(ticks)
-    seconds = ticks.astype("datetime64[s]").astype(np.int64)
-    assert (seconds >= 1_400_000_123).all() and (seconds <= 1_400_000_123 + span).all()
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Auckland"])
+def test_ticks_of_time_are_few_and_inside_and_in_utc(span: int, zone: str) -> None:
+    figure, axes = plt.subplots()
+    chart = timeline_of(span)
+    with matplotlib.rc_context({"timezone": zone}):
+        draw(chart, axes)
+        figure.canvas.draw()
+    seconds = [date.timestamp() for date in num2date(axes.get_xticks())]
+    inside = [chart.starts[0] <= s <= chart.starts[-1] for s in seconds]
+    names = [label.get_text() for label, is_in in zip(axes.get_xticklabels(), inside, strict=True) if is_in]
+    assert 1 <= len(names) <= TIME_TICKS and len(set(names)) == len(names)
+    assert all(set(name) <= set("0123456789-:.") for name in names), "digits alone: no locale changes the page"
+    if span == 86_400:
+        assert names == ["18:00", "05-14", "06:00", "12:00"]
+        assert axes.xaxis.get_offset_text().get_text() == "2014-05-14"
+    plt.close(figure)

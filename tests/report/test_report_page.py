@@ -122,9 +122,9 @@ def test_a_figure_on_a_few_held_out_accounts_is_no_headline(context: Context, pa
 def test_many_held_out_accounts_of_both_kinds_make_a_headline() -> None:
     ring = [("reviewer", f"ring{i}", 1) for i in range(14)] + [("reviewer", f"r{i}", 0) for i in range(60)]
     known = pd.DataFrame(ring, columns=["mode", "entity", "label"])
-    found = build(detector(holdout=0.8).fit(rated(lambda t: t), rl.read_labels(known)))
-    assert found.heldout[0].enough and "Too few" not in found.heldout[0].note
-    assert found.heldout[0].facts[0] in found.facts
+    context = build(detector(holdout=0.8).fit(rated(lambda t: t), rl.read_labels(known)))
+    assert context.heldout[0].enough and "Too few" not in context.heldout[0].note
+    assert context.heldout[0].facts[0] in context.facts
 
 
 def test_one_is_told_as_one(context: Context) -> None:

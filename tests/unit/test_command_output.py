@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.cells import cell_len
 
 import ringleader as rl
 from ringleader.cli import evaluate as evaluate_command
@@ -19,9 +23,11 @@ from ringleader.cli.explain import _contribution
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
 from ringleader.cli.models import load
+from ringleader.cli.reading import ReadingOptions
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
 from ringleader.evaluation.truth import evaluate, read_truth
+from ringleader.wording import cell, json_ready
 
 HOSTILE = ["a\r=1", "\r=1", "new\nline", "\n=1", "com,ma", 'q"uote', "plain"]
 
@@ -67,10 +73,10 @@ def test_small_numbers_stay_above_nought_in_jsonl(tmp_path: Path) -> None:
 
 def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFrame) -> None:
     modes = ["rank=reviewer", "evidence=product", "count=seller"]
-    found = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
-    assert len(set(found.columns)) == len(found.columns)
-    assert found["rank_"].tolist() == list(range(1, len(found) + 1))
-    assert found["evidence_"].is_monotonic_decreasing and found["rank"].isin(set(reviews["reviewer"])).all()
+    frame = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
+    assert len(set(frame.columns)) == len(frame.columns)
+    assert frame["rank_"].tolist() == list(range(1, len(frame) + 1))
+    assert frame["evidence_"].is_monotonic_decreasing and frame["rank"].isin(set(reviews["reviewer"])).all()
 
 
 def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,15 +84,73 @@ def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"week": "2016-03-28T00:00:00"}
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (float("nan"), None),
+        (float("-inf"), None),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (pd.NaT, None),
+        (np.datetime64("2016-03-28", "ns"), "2016-03-28T00:00:00"),
+        (np.array([1.0, np.nan]), [1.0, None]),
+        ((1, "a"), [1, "a"]),
+        ({3: {"deep": [np.nan]}}, {"3": {"deep": [None]}}),
+    ],
+)
+def test_what_json_cannot_hold_is_made_ready(value: object, written: object) -> None:
+    ready = json_ready(value)
+    assert ready == written and type(ready) is type(written)
+    json.dumps(ready, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (pd.NaT, ""),
+        (0.123456, "0.1235"),
+        (np.float32(0.5), "0.5"),
+        (12_000, "12000"),
+        (True, "True"),
+        (pd.Timestamp("2016-03-28"), "2016-03-28"),
+        (np.datetime64("2016-03-28T10:30:00", "ns"), "2016-03-28T10:30:00"),
+        (["a", 0.25, None], "a, 0.25, "),
+    ],
+)
+def test_a_value_has_one_way_to_be_shown(value: object, shown: str) -> None:
+    assert cell(value) == shown
+
+
+def test_whole_numbers_are_grouped_where_it_is_asked() -> None:
+    assert [cell(n, thousands=True) for n in (12_000, np.int64(1_234_567), 0.5)] == ["12,000", "1,234,567", "0.5"]
+
+
+def test_columns_stand_below_each_other_also_with_wide_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["entity", "score"], [["大大大大", 1.0], ["b" * 200, 10.0]], limit=300)
+    lines = capsys.readouterr().out.splitlines()
+    assert {cell_len(line) for line in lines} == {200 + 2 + len("score")}
+    assert lines[2].endswith("b     10") and "b" * 200 in lines[2]
+
+
+def test_the_commands_that_learn_share_the_options_for_reading() -> None:
+    names = {field.name for field in fields(ReadingOptions)}
+    for name in ("fit", "check", "baseline"):
+        options = inspect.signature(import_module(f"ringleader.cli.{name}").command).parameters
+        assert names <= set(options) and "reading" not in options
+
+
 def test_sentences_are_told_to_their_end(
     model: rl.RingDetector, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model.save(tmp_path / "m")
     explain(str(tmp_path / "m"), "s0", mode="seller")
-    told, found = capsys.readouterr().out, model.explain("seller", "s0").contributions
-    assert found["sentence"][:10].str.len().max() > 60
-    for sentence in found["sentence"][:10]:
-        assert sentence in told
+    printed, contributions = capsys.readouterr().out, model.explain("seller", "s0").contributions
+    assert contributions["sentence"][:10].str.len().max() > 60
+    for sentence in contributions["sentence"][:10]:
+        assert sentence in printed
 
 
 def test_nobody_stands_above_all_of_those_it_is_one_of() -> None:
@@ -106,8 +170,8 @@ def test_a_value_is_told_with_its_target_and_interval(
     fitted.save(tmp_path / "m")
     explain(str(tmp_path / "m"), "s15", mode="seller")
     row = fitted.scores("seller").set_index("entity").loc["s15"]
-    told = f"value of loss {row['value']:.4g} (90% interval {row['lower']:.4g} to {row['upper']:.4g})\n"
-    assert told in capsys.readouterr().out
+    expected = f"value of loss {row['value']:.4g} (90% interval {row['lower']:.4g} to {row['upper']:.4g})\n"
+    assert expected in capsys.readouterr().out
 
 
 def test_a_table_is_written_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
@@ -181,10 +245,10 @@ def test_what_is_given_and_not_used_is_said(reviews: pd.DataFrame) -> None:
     assert _unused(rl.RingDetector(rank=2, epochs=1).fit(tensor, known)) == []
 
 
-@pytest.mark.parametrize("given", [["0.1", "0.2"], ["seller=0.1", "seller=0.2"]])
-def test_a_prevalence_given_twice_is_refused(given: list[str]) -> None:
+@pytest.mark.parametrize("texts", [["0.1", "0.2"], ["seller=0.1", "seller=0.2"]])
+def test_a_prevalence_given_twice_is_refused(texts: list[str]) -> None:
     with pytest.raises(SettingsError, match="twice"):
-        _prevalence(given)
+        _prevalence(texts)
 
 
 def test_reviews_have_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:

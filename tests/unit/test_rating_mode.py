@@ -12,7 +12,7 @@ import pytest
 import ringleader as rl
 from ringleader.baselines.bursts import Burst
 from ringleader.cores import find_cores
-from ringleader.plot import core_data as plot_core_data
+from ringleader.plot import core_data
 from ringleader.signals.behaviour.market import read_market
 from ringleader.signals.lockstep import find_lockstep
 from ringleader.tensor.roles import assign_roles, sides
@@ -81,7 +81,7 @@ def test_a_numbered_category_moves_no_burst_no_core_and_no_plot(reviews: pd.Data
     assert len(frames[0]) == 1
     assert frames[1]["rating"].tolist() == frames[0]["rating"].tolist() == ["5"]
     assert frames[1]["side"].tolist() == frames[0]["side"].tolist() == ["boost"]
-    drawn = plot_core_data.ratings(more, core_lists[1].cores[0])
+    drawn = core_data.ratings(more, core_lists[1].cores[0])
     assert drawn.values == ("1", "2", "3", "4", "5") and drawn.core[-1] == 1.0
 
 

@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
     "baseline": ("baseline", "Rank entities by another method, to compare."),
     "benchmark": ("benchmark", "Measure how fast and how good it is."),
-    "update": ("update", "Take new reviews and labels into a model."),
+    "update": ("update", "Take new reviews, new labels or both into a model."),
 }
 
 REPORT = (

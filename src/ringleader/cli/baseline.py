@@ -13,25 +13,9 @@ import typer
 
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
 from ringleader.cli import completion
-from ringleader.cli.models import need_a_match, reading_notes, unknown_lines
-from ringleader.cli.options import (
-    Axes,
-    Columns,
-    Json,
-    LabelFile,
-    MemoryLimit,
-    Mode,
-    OutputFile,
-    Raw,
-    Seed,
-    Strict,
-    TargetName,
-    TempDirectory,
-    Threads,
-    Top,
-    parse_columns,
-)
-from ringleader.cli.rows import check_output, plain_rows, show_first, told_written, write_frame
+from ringleader.cli.options import Json, Mode, OutputFile, Raw, Seed, TargetName, Top
+from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
+from ringleader.cli.rows import check_output, say_written, show_first, write_frame
 from ringleader.cli.terminal import VOICE, note, print_json, print_table
 from ringleader.errors import LabelError, SettingsError
 
@@ -48,64 +32,45 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 
+@takes_reading_options
 def command(
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", autocompletion=completion.baselines, help="The method; --list names them."),
     ] = None,
     reviews: Annotated[str | None, typer.Argument(metavar="REVIEWS", help="File, folder or glob of reviews.")] = None,
-    labels: LabelFile = None,
+    *,
+    reading: ReadingOptions,
     mode: Mode = None,
     target: TargetName = None,
     top: Top = None,
     output: OutputFile = None,
     raw: Raw = False,
     seed: Seed = 0,
-    given: Annotated[
+    settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeat for more.")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
-    column: Columns = None,
-    axis: Axes = None,
-    strict: Strict = False,
-    memory_limit: MemoryLimit = None,
-    temp_directory: TempDirectory = None,
-    threads: Threads = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Rank entities by another method: dense blocks, factorisations, boosting, propagation.
 
     Example: ringleader baseline mzoom reviews.parquet --mode seller --output sellers.csv
     """
-    if listed:
+    if list_names:
         _show_names(as_json)
         return
     if name is None or reviews is None or mode is None:
         raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
-    from ringleader.known.labels import read_labels
-    from ringleader.tensor.encode import read_reviews
-
     check_output(output)
     quiet = VOICE.quiet or as_json
-    settings = parse_settings(given)
-    model = baseline(name, **{"random_state": seed, **settings})
-    if baseline_needs_labels(name) and labels is None:
+    values = parse_settings(settings)
+    model = baseline(name, **{"random_state": seed, **values})
+    if baseline_needs_labels(name) and reading.labels is None:
         raise LabelError(f"{name} learns from known accounts; give them with --labels")
-    known = read_labels(labels) if labels else None
-    tensor = read_reviews(
-        reviews,
-        columns=parse_columns(column),
-        modes=axis or None,
-        strict=strict,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        threads=threads,
-    )
+    tensor, labels, warnings = reading.read(reviews, quiet=quiet)
     tensor.mode_index(mode)  # before the work, not after it
-    warnings = reading_notes(tensor, quiet=quiet)
-    if known is not None:
-        need_a_match(known, tensor, strict=strict)
-    arrays = None if known is None else known_arrays(known, tensor, target, quiet=quiet)
+    arrays = None if labels is None else known_arrays(labels, tensor, target, quiet=quiet)
     started = time.perf_counter()
     with step_bar(name, quiet=quiet) as bar:
         scores = model.fit(tensor, arrays, callback=bar).scores(mode)
@@ -116,18 +81,18 @@ def command(
     if output:
         write_frame(frame, output, raw=raw)
     if as_json:
-        about = {"baseline": name, "mode": mode, "seed": seed, "settings": settings, "seconds": round(seconds, 3)}
-        print_json({**about, "warnings": warnings, "rows": plain_rows(frame)})
+        about = {"baseline": name, "mode": mode, "seed": seed, "settings": values, "seconds": round(seconds, 3)}
+        print_json({**about, "warnings": warnings, "rows": frame.to_dict("records")})
     elif output:
-        told_written(len(frame), output)
+        say_written(len(frame), output)
     else:
         show_first(frame, every=top is not None)
 
 
-def parse_settings(given: list[str] | None) -> dict[str, Any]:
+def parse_settings(texts: list[str] | None) -> dict[str, Any]:
     """``["rank=8", "density=geo"]`` as ``{"rank": 8, "density": "geo"}``: values are JSON, or else text."""
     settings: dict[str, Any] = {}
-    for text in given or []:
+    for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise SettingsError(f"--set {text!r} makes no sense; write KEY=VALUE, such as rank=8")
@@ -140,14 +105,14 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, quiet: bool) -> dict[str, Floats]:
+def known_arrays(labels: Labels, tensor: SparseTensor, target: str | None, *, quiet: bool) -> dict[str, Floats]:
     """Known accounts as baselines take them, mode -> (n_k,): of one target, ``abuse`` or the only one by default."""
     import numpy as np
 
     from ringleader.known.labels import DEFAULT_TARGET
 
     arrays: dict[str, Floats] = {}
-    aligned = known.align(tensor)
+    aligned = labels.align(tensor)
     for line in unknown_lines(aligned.unknown, "labels"):
         note(line, quiet=quiet)
     names = {t.name for t in aligned.targets}
@@ -155,11 +120,11 @@ def known_arrays(known: Labels, tensor: SparseTensor, target: str | None, *, qui
         target = DEFAULT_TARGET if DEFAULT_TARGET in names or len(names) != 1 else next(iter(names))
     if target not in names:
         raise LabelError(f"the labels have no target {target!r}; they have {', '.join(sorted(names))}")
-    for found in aligned.targets:
-        if found.name == target:
-            values = np.full(tensor.shape[found.mode], np.nan)
-            values[found.codes] = found.values > 0
-            arrays[tensor.modes[found.mode]] = values
+    for one in aligned.targets:
+        if one.name == target:
+            values = np.full(tensor.shape[one.mode], np.nan)
+            values[one.codes] = one.values > 0
+            arrays[tensor.modes[one.mode]] = values
     return arrays
 
 
@@ -183,16 +148,16 @@ def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[objective]}"),
         TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task(name, total=None, told="")
+        task = progress.add_task(name, total=None, objective="")
 
         def after_step(step: Step) -> None:
-            told = "" if step.objective != step.objective else f"objective {step.objective:,.4g}"
-            progress.update(task, total=step.total, completed=step.step, told=told)
+            objective = "" if step.objective != step.objective else f"objective {step.objective:,.4g}"
+            progress.update(task, total=step.total, completed=step.step, objective=objective)
 
         yield after_step
 

@@ -9,9 +9,9 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.options import Json
-from ringleader.cli.rows import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import SettingsError
+from ringleader.wording import json_ready
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,11 +67,11 @@ def command(
         raise SettingsError(f"there is no benchmark {what!r}; choose among {', '.join(runs)}")
     if quick and what != "paper":
         raise SettingsError(f"--quick is for paper; make {what} smaller with --reviews and --seeds")
-    rows = plain_rows(runs[what]())
+    rows = runs[what]().to_dict("records")
     if as_json:
         print_json({"benchmark": what, "rows": rows})
         return
-    print_table(list(rows[0]), [list(row.values()) for row in rows], digits=",.3f")
+    print_table([str(name) for name in rows[0]], [list(row.values()) for row in rows], digits=",.3f")
     if out:
         note(f"tables.md, rows.json and a .csv for each table are in {out}")
 
@@ -99,11 +99,11 @@ def _detection(results: Results, reviews: int, seeds: int, say: Callable[[str], 
     from ringleader.evaluation.detection import detection_rows, table
 
     drawn = range(FIRST_SEED, FIRST_SEED + seeds)
-    found = []
+    rows = []
     for row in detection_rows(seeds=drawn, reviews=reviews, say=say):
-        found.append(row)
+        rows.append(row)
         results.keep("markets", row._asdict())
-    return _published(results, "detection", table(found))
+    return _published(results, "detection", table(rows))
 
 
 def _real(results: Results, data: str | None, repeats: int, say: Callable[[str], None]) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def _published(results: Results, name: str, frame: pd.DataFrame) -> pd.DataFrame
     from ringleader.evaluation.machine import describe
 
     if name not in results.rows:
-        for row in plain_rows(frame):
+        for row in json_ready(frame.to_dict("records")):
             results.keep(name, row)
     results.publish(describe())
     return frame

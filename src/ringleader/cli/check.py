@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ringleader.cli.models import need_a_match, unknown_lines
-from ringleader.cli.options import (
-    Axes,
-    Columns,
-    Json,
-    LabelFile,
-    MemoryLimit,
-    ReviewTable,
-    Strict,
-    TargetKindOption,
-    TempDirectory,
-    Threads,
-    parse_columns,
-)
+from ringleader.cli.options import Json, ReviewTable, TargetKindOption
+from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.wording import counted, harmless
+from ringleader.wording import cell, counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
@@ -29,40 +17,22 @@ if TYPE_CHECKING:
 EXAMPLES_SHOWN = 8
 
 
+@takes_reading_options
 def command(
     reviews: ReviewTable,
-    labels: LabelFile = None,
-    column: Columns = None,
-    axis: Axes = None,
+    *,
+    reading: ReadingOptions,
     target_kind: TargetKindOption = "binary",
-    strict: Strict = False,
-    memory_limit: MemoryLimit = None,
-    temp_directory: TempDirectory = None,
-    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Read a review table (and labels) and say what is in it.
 
     Example: ringleader check reviews.parquet --labels labels.csv
     """
-    from ringleader.known.labels import read_labels
-    from ringleader.tensor.encode import read_reviews
-
-    known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]
-    tensor = read_reviews(
-        reviews,
-        columns=parse_columns(column),
-        modes=axis or None,
-        strict=strict,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        threads=threads,
-    )
+    tensor, labels, _ = reading.read(reviews, target_kind=target_kind, quiet=True)  # ``show`` says what was odd
     report = tensor.report
     assert report is not None  # a tensor that was read always has one
-    if known:
-        need_a_match(known, tensor, strict=strict)
-    about_labels = describe_labels(known, tensor) if known else None
+    about_labels = describe_labels(labels, tensor) if labels else None
     if as_json:
         data = report.as_dict()
         if about_labels:
@@ -101,7 +71,7 @@ def show(report: CheckReport) -> None:
 
 
 def describe_labels(labels: Labels, tensor: SparseTensor) -> dict[str, Any]:
-    """What the labels say about a tensor, as plain data."""
+    """What the labels say about a tensor, as data."""
     aligned = labels.align(tensor)
     return {
         "labels": len(labels),
@@ -126,7 +96,7 @@ def show_labels(about: dict[str, Any]) -> None:
     print_table(
         ["mode", "target", "known", "positive"],
         [
-            [t["mode"], t["target"], f"{t['known']:,}", "-" if t["positive"] is None else f"{t['positive']:,}"]
+            [t["mode"], t["target"], *(cell(t[name], thousands=True, missing="-") for name in ("known", "positive"))]
             for t in about["targets"]
         ],
     )

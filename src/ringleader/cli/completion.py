@@ -60,8 +60,8 @@ def modes(ctx: typer.Context, incomplete: str) -> list[str]:
     """The modes of the model that was named, or the usual ones."""
     from ringleader.tables.schema import DEFAULT_MODES
 
-    found = _modes_of(str(ctx.params.get("model")))
-    return [name for name in found or DEFAULT_MODES if name.startswith(incomplete) and name.isprintable()]
+    own = _modes_of(str(ctx.params.get("model")))
+    return [name for name in own or DEFAULT_MODES if name.startswith(incomplete) and name.isprintable()]
 
 
 def _modes_of(model: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder, Raw, Top
-from ringleader.cli.rows import note_changed, plain_rows, put_frame, show_first
+from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
 from ringleader.wording import counted
@@ -44,9 +44,10 @@ def command(
     frame = cores.frame(tensor)
     if as_json:
         members = cores.members_frame(tensor)
-        rows = plain_rows(frame)
-        for row, core in zip(rows, cores, strict=True):
-            row["members"] = plain_rows(members[members["core"] == core.number].drop(columns="core"))
+        rows = [
+            {**row, "members": members[members["core"] == core.number].drop(columns="core").to_dict("records")}
+            for row, core in zip(frame.to_dict("records"), cores, strict=True)
+        ]
         print_json({"model": model, "cores": rows, "warnings": [cores.doubt] if cores.doubt else []})
         return
     if cores.doubt:

@@ -5,25 +5,18 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ringleader.cli.options import Json
-from ringleader.cli.progress import stop_signals, sweep_bar
-from ringleader.cli.rows import plain_rows
 from ringleader.cli.terminal import note, print_json, print_table
-from ringleader.datasets.marketplace import marketplace
-from ringleader.detector import RingDetector
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.evaluation.gain import label_gain
-from ringleader.known.labels import DEFAULT_TARGET, Labels, read_labels
-from ringleader.report import write_report
-from ringleader.report.ranking import Subject, main_reasons, subjects
-from ringleader.snapshot.folder import is_free, is_model
-from ringleader.tensor.encode import read_reviews
-from ringleader.wording import harmless
+from ringleader.wording import cell, harmless, json_ready
+
+if TYPE_CHECKING:
+    from ringleader.detector import RingDetector
+    from ringleader.known.labels import Labels
 
 TOP, CORES = 10, 5
 HOLDOUT = 0.2
@@ -42,6 +35,14 @@ def command(
     """
     if not folder:
         raise SettingsError("the folder has no name; say where to write")
+    from ringleader.cli.progress import stop_signals, sweep_bar
+    from ringleader.datasets.marketplace import marketplace
+    from ringleader.detector import RingDetector
+    from ringleader.known.labels import read_labels
+    from ringleader.report import write_report
+    from ringleader.snapshot.folder import is_free, is_model
+    from ringleader.tensor.encode import read_reviews
+
     started = time.perf_counter()
     target = Path(folder)
     if not is_free(target / "model") and not is_model(target / "model"):
@@ -55,8 +56,9 @@ def command(
     )
     note("learning; the first run also compiles the kernels, which takes about a minute", quiet=as_json)
     model = RingDetector(holdout=HOLDOUT, random_state=seed)
-    entries = tensor.n_cells * (1 + model.model_config(tensor).negatives)
-    with stop_signals(), sweep_bar(lambda: model.config_.sweeps, entries, quiet=as_json) as bar:
+    config = model.model_config(tensor)
+    entries = tensor.n_cells * (1 + config.negatives)
+    with stop_signals(), sweep_bar(lambda: config.sweeps, entries, quiet=as_json) as bar:
         model.fit(tensor, known, callback=bar, checkpoint=target / "model")
     truth = read_labels(target / "truth.csv")
     story = _story(model, truth)
@@ -70,7 +72,13 @@ def command(
 
 
 def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
-    """What the demo tells, as plain data."""
+    """What the demo tells, as data."""
+    import numpy as np
+
+    from ringleader.evaluation.gain import label_gain
+    from ringleader.known.labels import DEFAULT_TARGET
+    from ringleader.report.ranking import Subject, main_reasons, subjects
+
     tensor = model.tensor_
     bad = {(e.mode, e.entity): e.value > 0 for e in truth.entries if e.target == DEFAULT_TARGET}
     subject = next((s for s in subjects(model) if s.mode == "seller"), Subject("seller", None, None))
@@ -80,15 +88,16 @@ def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
     reasons, _ = main_reasons(model, subject, codes)
     top = [
         {**row, "abusive": bad.get(("seller", str(row["entity"]))), "reason": why[0].text if why else None}
-        for row, why in zip(plain_rows(first), reasons, strict=True)
+        for row, why in zip(json_ready(first.to_dict("records")), reasons, strict=True)
     ]
     cores = model.cores()
     largest = sorted(cores, key=lambda core: -int(tensor.counts[core.cells].sum()))[:CORES]
-    rows = plain_rows(cores.frame(tensor))
-    named = {core.number: tensor.vocabulary("seller").text(core.members["seller"].codes) if "seller" in core.members
-             else [] for core in largest}  # fmt: skip
-    told = [{**rows[core.number - 1], "abusive_sellers": sum(bad.get(("seller", s), False) for s in named[core.number])}
-            for core in largest]  # fmt: skip
+    rows = json_ready(cores.frame(tensor).to_dict("records"))
+    core_rows = []
+    for core in largest:
+        names = tensor.vocabulary("seller").text(core.members["seller"].codes) if "seller" in core.members else []
+        abusive = sum(bad.get(("seller", name), False) for name in names)
+        core_rows.append({**rows[core.number - 1], "abusive_sellers": abusive})
     sellers = [flag for (mode, _), flag in bad.items() if mode == "seller"]
     return {
         "reviews": int(tensor.counts.sum()),
@@ -97,7 +106,7 @@ def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
         "abusive_share": sum(sellers) / max(len(sellers), 1),
         "sellers": top,
         "cores_found": len(cores),
-        "cores": told,
+        "cores": core_rows,
         "gain": [dataclasses.asdict(gain) for gain in label_gain(model, truth)],
     }
 
@@ -138,4 +147,4 @@ def _truth(seller: dict[str, Any]) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return cell(value, ".1%", missing="-")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
-from ringleader.cli.models import load, unknown_lines
+from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder
+from ringleader.cli.reading import unknown_lines
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import LabelError
-from ringleader.evaluation import metrics
-from ringleader.wording import counted
+from ringleader.wording import cell, counted
 
 
 def command(
@@ -54,7 +55,8 @@ def show(results: list[dict[str, Any]]) -> None:
     numbers = [result for result in results if "rank_correlation" in result]
     if numbers:
         rows = [
-            [r["mode"], r["target"], f"{r['accounts']:,}", *_shown(r, "rank_correlation", "error")] for r in numbers
+            [r["mode"], r["target"], f"{r['accounts']:,}", *_figures([r["rank_correlation"], r["error"]], ".3g")]
+            for r in numbers
         ]
         print_table(["mode", "target", "accounts", "rank correlation", "typical error"], rows)
     if len(numbers) < len(results):
@@ -73,20 +75,20 @@ def show(results: list[dict[str, Any]]) -> None:
             note(f"{about}: {result['known_left_out']:,} left out, whose label the model knows (--include-known)")
 
 
-def _shown(result: dict[str, Any], *names: str) -> list[str]:
-    return ["-" if result[name] is None else f"{result[name]:.3g}" for name in names]
+def _figures(values: Iterable[float | None], digits: str) -> list[str]:
+    return [cell(value, digits, missing="-") for value in values]
 
 
 def _show_ranking(results: list[dict[str, Any]]) -> None:
-    columns = ["mode", "target", "accounts", "bad", "AUC", "matched AUC", "AP", "P@10", "P@50", "P@100", "calibration"]
-    print_table(columns, [_row(result) for result in results])
+    from ringleader.evaluation.metrics import BUDGETS
+
+    precision = [f"P@{budget}" for budget in BUDGETS]
+    columns = ["mode", "target", "accounts", "bad", "AUC", "matched AUC", "AP", *precision, "calibration"]
+    print_table(columns, [_row(result, BUDGETS) for result in results])
 
 
-def _row(result: dict[str, Any]) -> list[str]:
-    def shown(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
-
+def _row(result: dict[str, Any], budgets: Iterable[int]) -> list[str]:
     figures = [result["auc"], result["matched_auc"], result["average_precision"]]
-    figures += [result["precision_at"].get(b) for b in metrics.BUDGETS] + [result["calibration_error"]]
+    figures += [result["precision_at"].get(b) for b in budgets] + [result["calibration_error"]]
     counts = [f"{result['accounts']:,}", f"{result['bad']:,}"]
-    return [result["mode"], result["target"], *counts, *map(shown, figures)]
+    return [result["mode"], result["target"], *counts, *_figures(figures, ".3f")]

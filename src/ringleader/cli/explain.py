@@ -9,8 +9,8 @@ import typer
 from ringleader.cli import completion
 from ringleader.cli.models import load
 from ringleader.cli.options import Json, ModelFolder, TargetName
-from ringleader.cli.terminal import cell, print_json, print_table
-from ringleader.wording import counted, harmless
+from ringleader.cli.terminal import print_json, print_table
+from ringleader.wording import cell, counted, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,31 +37,32 @@ def command(
 
     Example: ringleader explain model --mode seller S0001
     """
-    found = load(model).explain(mode, entity, target)
+    explanation = load(model).explain(mode, entity, target)
     if as_json:
-        print_json(found.to_dict())
+        print_json(explanation.to_dict())
         return
-    _show(found)
+    _show(explanation)
 
 
-def _show(found: Explanation) -> None:
+def _show(explanation: Explanation) -> None:
     from ringleader.explain.reasons import SHOWN
 
-    about = found.summary
+    about = explanation.summary
     print(f"{harmless(about['mode'])} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
     _show_judgement(about)
     if about["label"] == about["label"] and about["label"] is not None:
         use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"
         print(f"its label is known: {about['label']:g}; {use}")
-    print(f"{counted(about['reviews'], 'review')}, evidence {about['evidence']:.3g}; {harmless(found.note, 400)}")
-    table = found.contributions[found.contributions["contribution"] != 0].head(SHOWN)
+    print(f"{counted(about['reviews'], 'review')}, evidence {about['evidence']:.3g}; {harmless(explanation.note, 400)}")
+    contributions = explanation.contributions
+    table = contributions[contributions["contribution"] != 0].head(SHOWN)
     _section("Why: the largest contributions, beside what is usual", table, _contribution)
     if about["intercept"]:
-        rest = found.contributions["contribution"].sum() - table["contribution"].sum()
+        rest = contributions["contribution"].sum() - table["contribution"].sum()
         print(f"{rest:+.2f}  all others together\n{about['intercept']:+.2f}  an average account")
-    _section("Its strongest reviews", found.reviews, _plain_row)
-    _section("Cores it belongs to", found.cores, _plain_row)
-    _section("Known bad accounts it shares more with than popularity explains", found.neighbours, _neighbour)
+    _section("Its strongest reviews", explanation.reviews, _cells)
+    _section("Cores it belongs to", explanation.cores, _cells)
+    _section("Known bad accounts it shares more with than popularity explains", explanation.neighbours, _neighbour)
 
 
 def _show_judgement(about: dict[str, Any]) -> None:
@@ -96,7 +97,7 @@ def _contribution(record: dict[str, Any]) -> dict[str, str]:
     return {"adds": f"{record['contribution']:+.2f}", "than others": usual, "what": record["sentence"]}
 
 
-def _plain_row(record: dict[str, Any]) -> dict[str, str]:
+def _cells(record: dict[str, Any]) -> dict[str, str]:
     return {str(name): cell(value, ".3g") for name, value in record.items()}
 
 
@@ -105,7 +106,5 @@ def _neighbour(record: dict[str, Any]) -> dict[str, str]:
         "entity": str(record["entity"]),
         "shared": str(record["shared"]),
         "expected": f"{record['expected']:.2g}",
-        "accounts": ", ".join(record["accounts"]),
-        "items": ", ".join(record["items"]),
-        "times": ", ".join(record["times"]),
+        **{name: cell(record[name]) for name in ("accounts", "items", "times")},
     }

@@ -12,21 +12,8 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.models import need_a_match, reading_notes, unknown_lines
-from ringleader.cli.options import (
-    Axes,
-    Columns,
-    Json,
-    LabelFile,
-    MemoryLimit,
-    ReviewTable,
-    Seed,
-    Strict,
-    TargetKindOption,
-    TempDirectory,
-    Threads,
-    parse_columns,
-)
+from ringleader.cli.options import Json, ReviewTable, Seed, TargetKindOption
+from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json, warn
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
@@ -35,10 +22,12 @@ if TYPE_CHECKING:
     from ringleader.detector import RingDetector
 
 
+@takes_reading_options
 def command(
     reviews: ReviewTable,
+    *,
     out: Annotated[str, typer.Option("--out", metavar="MODEL", help="Folder to write the model to.")],
-    labels: LabelFile = None,
+    reading: ReadingOptions,
     preset: Annotated[
         str,
         typer.Option(
@@ -87,13 +76,7 @@ def command(
     ] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
-    column: Columns = None,
-    axis: Axes = None,
     target_kind: TargetKindOption = "binary",
-    strict: Strict = False,
-    memory_limit: MemoryLimit = None,
-    temp_directory: TempDirectory = None,
-    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
@@ -102,25 +85,11 @@ def command(
     """
     from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
     from ringleader.detector import RingDetector
-    from ringleader.known.labels import read_labels
     from ringleader.snapshot import folder as store
-    from ringleader.tensor.encode import read_reviews
 
     _check_place(out, resume=resume, overwrite=overwrite)
     started = time.perf_counter()
-    known = read_labels(labels, target_kind=target_kind) if labels else None  # type: ignore[arg-type]
-    tensor = read_reviews(
-        reviews,
-        columns=parse_columns(column),
-        modes=axis or None,
-        strict=strict,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        threads=threads,
-    )
-    warnings = reading_notes(tensor, quiet=as_json)
-    if known is not None:
-        need_a_match(known, tensor, strict=strict)
+    tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -132,16 +101,18 @@ def command(
         prevalence=_prevalence(prevalence or []),
         heldout_reviews=heldout_reviews,
         patience=patience,
-        threads=threads,
+        threads=reading.threads,
         random_state=seed,
     )
     config = detector.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
     try:
         with stop_signals(), sweep_bar(lambda: config.sweeps, entries, quiet=VOICE.quiet or as_json) as bar:
-            detector.fit(tensor, known, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
+            detector.fit(tensor, labels, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated) as stopped:
-        left = f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing is kept"
+        left = (
+            f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing was saved"
+        )
         if isinstance(stopped, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped; {left}") from None
         warn(f"stopped; {left}")
@@ -153,10 +124,10 @@ def command(
         _show(summary)
 
 
-def _prevalence(given: list[str]) -> float | dict[str, float] | None:
+def _prevalence(texts: list[str]) -> float | dict[str, float] | None:
     """One share for all modes, or one for each that is named."""
     shares: dict[str, float] = {}
-    for text in given:
+    for text in texts:
         mode, _, share = text.rpartition("=")
         try:
             value = float(share)
@@ -225,28 +196,28 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
 
 
 def _unused(detector: RingDetector) -> list[str]:
-    """What was given and could not be used, in words."""
-    given, shares = detector.covariates_, detector.prevalence
+    """Covariates and prevalences that could not be used, in words."""
+    import numpy as np
+
+    covariates, shares = detector.covariates_, detector.prevalence
     labelled = {detector.tensor_.modes[target.mode] for target in detector.problem_.targets}
     if detector.preset != "default":
-        asked = {"covariates": given is not None, "prevalence": shares is not None}
+        asked = {"covariates": covariates is not None, "prevalence": shares is not None}
         return [f"--{name}: the preset {detector.preset} is without" for name, there in asked.items() if there]
-    said = []
-    if given is not None:
-        empty = [name for name in given.table.columns if given.table[name].isna().all()]
-        said += [f"column {name!r} of the covariates is empty" for name in empty]
-        said += [f"covariates of {mode}: no {mode} is labelled" for mode in _others(given.table["mode"], labelled)]
+    notes = []
+    if covariates is not None:
+        table = covariates.table
+        notes += [f"column {name!r} of the covariates is empty" for name in table.columns if table[name].isna().all()]
+        notes += [f"covariates of {mode}: no {mode} is labelled" for mode in _others(table["mode"], labelled)]
         for k, part in detector.given_.modes.items():
-            same = [
-                name for name, column in zip(part.names, part.values.T, strict=True) if column.min() == column.max()
-            ]
-            told = f"of the covariates is the same for every {detector.tensor_.modes[k]}"
-            said += [f"column {name!r} {told}" for name in same]
+            constant = [name for name, column in zip(part.names, part.values.T, strict=True) if np.ptp(column) == 0]
+            where = f"of the covariates is the same for every {detector.tensor_.modes[k]}"
+            notes += [f"column {name!r} {where}" for name in constant]
     if isinstance(shares, dict):
-        said += [f"--prevalence {mode}: no {mode} is labelled" for mode in _others(shares, labelled)]
+        notes += [f"--prevalence {mode}: no {mode} is labelled" for mode in _others(shares, labelled)]
     elif shares is not None and not labelled:
-        said.append("--prevalence: there are no labels")
-    return said
+        notes.append("--prevalence: there are no labels")
+    return notes
 
 
 def _others(modes: Iterable[str], labelled: set[str]) -> list[str]:

@@ -12,15 +12,15 @@ from ringleader.cli.terminal import VOICE
 from ringleader.errors import SettingsError
 
 
-def _hears(name: str) -> Callable[[typer.Context, bool], bool]:
+def _sets_voice(name: str) -> Callable[[typer.Context, bool], bool]:
     """Sets the voice. What was said before the name of the command holds behind it too."""
 
-    def hear(ctx: typer.Context, value: bool) -> bool:
-        said = value or (ctx.parent is not None and bool(getattr(VOICE, name)))
-        setattr(VOICE, name, said)
-        return said
+    def set_voice(ctx: typer.Context, value: bool) -> bool:
+        wanted = value or (ctx.parent is not None and bool(getattr(VOICE, name)))
+        setattr(VOICE, name, wanted)
+        return wanted
 
-    return hear
+    return set_voice
 
 
 Columns = Annotated[
@@ -57,9 +57,11 @@ TempDirectory = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hears("quiet"), help="Say nothing but the result.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_sets_voice("quiet"), help="Say nothing but the result.")
+]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", callback=_hears("verbose"), help="With an error, show what led to it.")
+    bool, typer.Option("--verbose", "-v", callback=_sets_voice("verbose"), help="With an error, show what led to it.")
 ]
 Mode = Annotated[
     str | None,
@@ -87,10 +89,10 @@ TargetKindOption = Annotated[
 ]
 
 
-def parse_columns(given: list[str] | None) -> dict[str, str]:
+def parse_columns(texts: list[str] | None) -> dict[str, str]:
     """``["reviewer=user_id"]`` as ``{"reviewer": "user_id"}``."""
     columns: dict[str, str] = {}
-    for text in given or []:
+    for text in texts or []:
         role, equals, column = text.partition("=")
         if not equals or not role or not column:
             raise SettingsError(f"--column {text!r} makes no sense; write ROLE=COLUMN, such as reviewer=user_id")

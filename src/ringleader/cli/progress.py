@@ -24,15 +24,15 @@ class SweepBar:
 
     def __init__(self, progress: Progress, sweeps: Callable[[], int], entries: int) -> None:
         self.progress, self.sweeps, self.entries = progress, sweeps, entries
-        self.task = progress.add_task("learning", total=None, told="")
+        self.task = progress.add_task("learning", total=None, figures="")
         self.last = time.perf_counter()
 
     def __call__(self, info: SweepInfo) -> None:
         now = time.perf_counter()
         rate = _short(self.entries / max(now - self.last, 1e-9))
         self.last = now
-        told = f"objective {info.log_posterior:,.0f}  {rate} entries/s"
-        self.progress.update(self.task, total=self.sweeps(), completed=info.sweep, told=told)
+        figures = f"objective {info.log_posterior:,.0f}  {rate} entries/s"
+        self.progress.update(self.task, total=self.sweeps(), completed=info.sweep, figures=figures)
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def sweep_bar(sweeps: Callable[[], int], entries: int, *, quiet: bool) -> Iterat
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)

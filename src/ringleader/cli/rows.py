@@ -1,24 +1,19 @@
-"""Tables of results: as JSON, as files, and the first rows on the terminal. Names are hostile."""
+"""Tables of results: as files, and the first rows on the terminal. Names are hostile."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import VOICE, note, print_table
 from ringleader.errors import SettingsError, StorageError
-from ringleader.wording import counted
+from ringleader.wording import counted, defused
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 20
 KINDS = (".csv", ".parquet", ".jsonl")
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a spreadsheet takes for the beginning of a formula."""
-STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Controls and direction marks: they steer the terminal or the editor that a CSV is looked at with."""
 
 
 def check_output(output: str | None) -> None:
@@ -66,18 +61,6 @@ def note_changed() -> None:
     )
 
 
-def defused(text: str) -> str:
-    """A name as a spreadsheet and a terminal may meet it: no formula, no control or direction character."""
-    plain = STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    return f"'{plain}" if plain.startswith(FORMULA) else plain
-
-
-def plain_rows(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows as JSON takes them: empty instead of NaN, times as text."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
-
-
 def show_first(frame: pd.DataFrame, *, every: bool, write: str = "FILE") -> None:
     """The first rows on the terminal, or every row; and how to get the others."""
     shown = frame if every else frame.head(SHOWN)
@@ -86,7 +69,7 @@ def show_first(frame: pd.DataFrame, *, every: bool, write: str = "FILE") -> None
         note(f"{len(frame) - len(shown):,} more; --top N shows more, --output {write} writes all")
 
 
-def told_written(rows: int, output: str) -> None:
+def say_written(rows: int, output: str) -> None:
     """Says what was written and where."""
     if not VOICE.quiet:
         print(f"{counted(rows, 'row')} written to {output}")

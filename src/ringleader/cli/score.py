@@ -8,7 +8,7 @@ import typer
 
 from ringleader.cli.models import load
 from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
-from ringleader.cli.rows import check_output, plain_rows, show_first, told_written, write_frame
+from ringleader.cli.rows import check_output, say_written, show_first, write_frame
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import SettingsError
 
@@ -50,9 +50,9 @@ def command(
     if output:
         write_frame(frame, output, raw=raw)
     if as_json:
-        print_json({"model": model, "mode": mode, "target": target, "rows": plain_rows(frame)})
+        print_json({"model": model, "mode": mode, "target": target, "rows": frame.to_dict("records")})
     elif output:
-        told_written(len(frame), output)
+        say_written(len(frame), output)
     else:
         show_first(frame, every=top is not None)
 
@@ -64,15 +64,15 @@ def review_frame(detector: RingDetector) -> pd.DataFrame:
     from ringleader.cores.tables import free_name
     from ringleader.signals.crowd import review_crowd
 
-    found = detector.review_evidence()
+    evidence = detector.review_evidence()
     frame: pd.DataFrame = detector.tensor_.decode()
     columns = {
-        "log_odds": found.log_odds,
-        "evidence": found.evidence,
+        "log_odds": evidence.log_odds,
+        "evidence": evidence.evidence,
         "lockstep": detector.lockstep().review_scores,
         "crowd": review_crowd(detector.tensor_, detector.config_.contrast),
     }
-    order = np.argsort(-found.evidence, kind="stable")
+    order = np.argsort(-evidence.evidence, kind="stable")
     for name, values in columns.items():
         frame[free_name(name, frame.columns)] = values
     frame = frame.iloc[order].reset_index(drop=True)

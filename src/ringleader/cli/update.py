@@ -1,100 +1,126 @@
-"""``ringleader update``: take new reviews and labels into a model."""
+"""``ringleader update``: take new reviews, new labels or both into a model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringleader.cli.models import reading_notes, unknown_lines
 from ringleader.cli.options import Columns, Json, LabelFile, ModelFolder, TargetKindOption, parse_columns
+from ringleader.cli.reading import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
-    from ringleader.detector import RingDetector
     from ringleader.tensor.sparse import SparseTensor
 
 
 def command(
     model: ModelFolder,
-    new_reviews: Annotated[str, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews.")],
+    new_reviews: Annotated[
+        str | None, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews, if there are any.")
+    ] = None,
     labels: LabelFile = None,
     column: Columns = None,
     target_kind: TargetKindOption = "binary",
     as_json: Json = False,
 ) -> None:
-    """Take new reviews (and labels) into a model; only what they touch moves.
+    """Take new reviews, new labels or both into a model; only what they touch moves.
 
-    The columns have the names they had in the fit; --column says where one is called otherwise now.
+    Columns have the names they had in the fit; --column names those that are called otherwise now.
 
     Example: ringleader update model monday.parquet
     """
+    if new_reviews is None and labels is None:
+        raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
+    if new_reviews is None and column:
+        raise SettingsError("--column names a column of NEW_REVIEWS; give the new reviews, or leave it out")
     from ringleader.cli.progress import stop_signals, sweep_bar
     from ringleader.detector import load
     from ringleader.known.labels import read_labels
     from ringleader.snapshot import UPDATE_SWEEPS
 
+    columns = parse_columns(column)
     detector = load(model)
-    before = detector.tensor_
+    before, first_sweep = detector.tensor_, detector.state_.sweep
     kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
-    known = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
-    fresh = read_new(detector, new_reviews, parse_columns(column))
-    warnings = reading_notes(fresh, quiet=as_json)
+    new_labels = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
+    fresh = (
+        read_new(before, detector.reading_.get("modes", ()), new_reviews, columns) if new_reviews is not None else None
+    )
+    warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     entries = before.n_cells * (1 + detector.config_.negatives)
-    sweep = detector.state_.sweep
-    with stop_signals(), sweep_bar(lambda: sweep + UPDATE_SWEEPS, entries, quiet=VOICE.quiet or as_json) as bar:
-        detector.partial_fit(fresh, known, callback=bar)
+    quiet = VOICE.quiet or as_json
+    with stop_signals(), sweep_bar(lambda: first_sweep + UPDATE_SWEEPS, entries, quiet=quiet) as bar:
+        detector.partial_fit(fresh, new_labels, callback=bar)
     detector.save(model)
-    after = detector.tensor_
-    new = {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)}
+    after, aligned = detector.tensor_, detector.aligned_
+    if new_labels is not None:
+        need_a_match(new_labels, after, strict=False)
     summary = {
         "model": model,
         "reviews": int(after.counts.sum()),
         "new_reviews": int(after.counts.sum() - before.counts.sum()),
         "cells": after.n_cells,
-        "new_entities": new,
-        "labels": detector.aligned_.n_labels,
-        "unknown_labels": dict(detector.aligned_.unknown),
-        "rejected": dict(fresh.report.rejected) if fresh.report is not None else {},
+        "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
+        "labels": aligned.n_labels,
+        "new_labels": len(new_labels) if new_labels is not None else 0,
+        "unknown_labels": dict(aligned.unknown),
+        "rejected": dict(fresh.report.rejected) if fresh is not None and fresh.report is not None else {},
         "warnings": warnings,
     }
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
-        told = [counted(number, f"new {harmless(mode)}") for mode, number in new.items() if number]
-        print(", ".join([counted(int(fresh.counts.sum()), "new review"), *(told or ["no new entities"])]))
-        for reason, number in (fresh.report.rejected if fresh.report is not None else {}).items():
-            print(f"note: {counted(number, 'row')} not used: {harmless(reason, 100)}")
-        for line in unknown_lines(detector.aligned_.unknown, "labels"):
-            print(harmless(line, 200))
-        held = f"{counted(int(after.counts.sum()), 'review')} and {counted(detector.aligned_.n_labels, 'label')}"
-        print(f"model {harmless(model, 400)} holds {held} now")
+        _show(summary, with_reviews=fresh is not None)
 
 
-def read_new(detector: RingDetector, source: str, columns: dict[str, str]) -> SparseTensor:
-    """New reviews, read as those of the fit were, in the codes of the model; ``columns`` renames by role or mode."""
+def _show(summary: dict[str, Any], *, with_reviews: bool) -> None:
+    """What came in, what of it was not used, and what the model holds now."""
+    if with_reviews:
+        entities = [counted(n, f"new {harmless(mode)}") for mode, n in summary["new_entities"].items() if n]
+        print(", ".join([counted(summary["new_reviews"], "new review"), *(entities or ["no new entities"])]))
+    else:
+        print(f"{counted(summary['new_labels'], 'label')} taken in")
+    for reason, number in summary["rejected"].items():
+        print(f"note: {counted(number, 'row')} not used: {harmless(reason, 100)}")
+    for line in unknown_lines(summary["unknown_labels"], "labels"):
+        print(harmless(line, 200))
+    holds = f"{counted(summary['reviews'], 'review')} and {counted(summary['labels'], 'label')}"
+    print(f"model {harmless(summary['model'], 400)} holds {holds} now")
+
+
+def read_new(before: SparseTensor, modes: Sequence[str], source: str, columns: dict[str, str]) -> SparseTensor:
+    """New reviews, read as those of the fit were (``modes``), in the codes of the model; ``columns`` renames by role.
+
+    Their report gives columns the names of the fit, so that the next update expects those again.
+    """
     from ringleader.tables.schema import ROLE_OF_MODE, parse_axis
     from ringleader.tensor.encode import read_reviews
 
-    axes = [parse_axis(text) for text in detector.reading_["modes"]]
-    names = {
-        axis.mode: columns.pop(axis.mode, columns.pop(ROLE_OF_MODE.get(axis.mode, axis.mode), None)) for axis in axes
+    if not modes:
+        raise SettingsError("this model was not fitted to a table; take new reviews in with partial_fit from Python")
+    axes = [parse_axis(text) for text in modes]
+    renamed = {
+        axis.mode: columns.pop(axis.mode, columns.pop(ROLE_OF_MODE.get(axis.mode, axis.mode), axis.column))
+        for axis in axes
     }
     if columns:
         raise SettingsError(
             f"--column names {next(iter(columns))!r}, but the modes of the model are {', '.join(a.mode for a in axes)}"
         )
-    kinds = [text.rpartition(":")[2] for text in detector.reading_["modes"]]
-    found = [replace(axis, column=names[axis.mode] or axis.column) for axis in axes]
-    modes = [f"{axis.mode}={axis.column}:{kind}" for axis, kind in zip(found, kinds, strict=True)]
+    kinds = [text.rpartition(":")[2] for text in modes]
+    here = [f"{axis.mode}={renamed[axis.mode]}:{kind}" for axis, kind in zip(axes, kinds, strict=True)]
     try:
-        return read_reviews(source, modes=modes, vocabularies=detector.tensor_.vocabularies)
+        fresh = read_reviews(source, modes=here, vocabularies=before.vocabularies)
     except SchemaError as error:
-        was = ", ".join(repr(axis.column[:60]) for axis in axes)
+        expected = ", ".join(repr(axis.column[:60]) for axis in axes)
         raise SchemaError(
-            f"{error}; an update expects the columns of the fit ({was}); where one has another name now, add "
+            f"{error}; an update expects the columns of the fit ({expected}); where one has another name now, add "
             "--column ROLE=COLUMN"
         ) from error
+    assert fresh.report is not None  # a tensor that was read always has one
+    return replace(fresh, report=replace(fresh.report, columns={axis.mode: axis.column for axis in axes}))

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
-from ringleader.wording import json_ready
+from ringleader.wording import cell, json_ready
 
 RowDict = dict[str, Any]
 Markdown = Callable[[Mapping[str, pd.DataFrame]], str]
@@ -87,7 +87,7 @@ def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:
     """Every table as it stands."""
     parts = []
     for name, frame in frames.items():
-        rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+        rows = [[cell(value, ".3f") for value in row] for row in frame.itertuples(index=False)]
         parts.append(f"### {name}\n\n{markdown_table(list(frame.columns), rows)}")
     return "\n\n".join(parts) + "\n"
 
@@ -96,12 +96,6 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     """A table in Markdown."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value:  # NaN
-        return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _text(value: Any) -> Any:

@@ -14,6 +14,7 @@ from ringleader.judge import Contributions, Inputs
 from ringleader.signals.evidence import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import say_time
 
 SHOWN = 10
 """Reviews and neighbours that are shown."""
@@ -126,12 +127,6 @@ def _commonest(tensor: SparseTensor, mode: int, cells: Numbers) -> list[str]:
 
 def _short(value: Any) -> str:
     return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
-
-
-def say_time(value: np.datetime64 | pd.Timestamp) -> str:
-    """A day where the time begins one, else to the second."""
-    time = pd.Timestamp(value)
-    return str(time.date()) if time == time.normalize() else time.isoformat()
 
 
 def _cells_of(tensor: SparseTensor, mode: int, code: int) -> Numbers:

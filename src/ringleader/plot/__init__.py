@@ -1,4 +1,5 @@
-"""Charts of a model: axes in, axes out. ``rl.plot.core(model, 0)`` draws on new axes; ``ax=`` draws on yours.
+"""Charts of a model: axes in, axes out. ``rl.plot.core(model, 1)`` draws on new axes; ``ax=`` draws on yours.
+Cores count from 1.
 
 ``axes`` holds the public functions, ``charts`` what a chart is, ``core_data`` and ``score_data`` make them, ``draw``
 puts them on axes: the report draws the same ones.

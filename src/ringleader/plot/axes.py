@@ -1,6 +1,6 @@
 """Charts of a model: axes in, axes out.
 
-``rl.plot.core(model, 0)`` draws on new axes and returns them; ``rl.plot.core(model, 0, ax=ax)`` draws on yours.
+``rl.plot.core(model, 1)`` draws on new axes and returns them; ``rl.plot.core(model, 1, ax=ax)`` draws on yours.
 The same functions draw the charts of ``ringleader report``.
 """
 
@@ -12,8 +12,7 @@ from ringleader.cores import Core
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.known.labels import Labels
-from ringleader.plot import core_data as plot_core_data
-from ringleader.plot import score_data as plot_score_data
+from ringleader.plot import core_data, score_data
 from ringleader.plot.charts import Chart
 from ringleader.plot.draw import draw
 
@@ -23,59 +22,59 @@ if TYPE_CHECKING:
 __all__ = ["components", "core", "precision_recall", "ratings", "roc", "scores", "timeline", "training"]
 
 
-def core(model: RingDetector, number: int = 0, *, ax: Axes | None = None) -> Axes:
-    """Who reviewed whom in a core: the core is the framed block, the colour is the rating. Cores count from 0."""
-    chart = plot_core_data.matrix(model.tensor_, _core(model, number), model.config_.contrast)
+def core(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
+    """Who reviewed whom in a core: the core is the framed block, the colour is the rating. Cores count from 1."""
+    chart = core_data.matrix(model.tensor_, _core(model, number), model.config_.contrast)
     return _on(chart, ax, (8.0, 4.5))
 
 
-def timeline(model: RingDetector, number: int = 0, *, ax: Axes | None = None) -> Axes:
-    """When a core wrote its reviews, and when the market did."""
-    return _on(plot_core_data.timeline(model.tensor_, _core(model, number)), ax)
+def timeline(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
+    """When a core wrote its reviews, and when the market did. Cores count from 1."""
+    return _on(core_data.timeline(model.tensor_, _core(model, number)), ax)
 
 
-def ratings(model: RingDetector, number: int = 0, *, ax: Axes | None = None) -> Axes:
-    """Which ratings a core gave, and which the market gives."""
-    return _on(plot_core_data.ratings(model.tensor_, _core(model, number)), ax)
+def ratings(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
+    """Which ratings a core gave, and which the market gives. Cores count from 1."""
+    return _on(core_data.ratings(model.tensor_, _core(model, number)), ax)
 
 
 def scores(model: RingDetector, mode: str, target: str | None = None, *, ax: Axes | None = None) -> Axes:
     """How the scores of a mode are distributed, and where the labelled lie."""
-    return _on(plot_score_data.scores(model.scores(mode, target), mode, target), ax)
+    return _on(score_data.scores(model.scores(mode, target), mode, target), ax)
 
 
 def precision_recall(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Labels | None = None, ax: Axes | None = None
 ) -> Axes:
     """Precision over recall on the labels that were held out, or on ``truth``; never on those that trained."""
-    labels, score, name = plot_score_data.judged(model, plot_score_data.heldout(model, truth), mode, target)
-    return _on(plot_score_data.precision_recall(labels, score, mode, name), ax)
+    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    return _on(score_data.precision_recall(labels, score, mode, name), ax)
 
 
 def roc(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Labels | None = None, ax: Axes | None = None
 ) -> Axes:
     """The ROC on the labels that were held out, or on ``truth``; never on those that trained."""
-    labels, score, name = plot_score_data.judged(model, plot_score_data.heldout(model, truth), mode, target)
-    return _on(plot_score_data.roc(labels, score, mode, name), ax)
+    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    return _on(score_data.roc(labels, score, mode, name), ax)
 
 
 def training(model: RingDetector, *, ax: Axes | None = None) -> Axes:
     """The log-likelihood, sweep by sweep."""
-    return _on(plot_score_data.training(model), ax)
+    return _on(score_data.training(model), ax)
 
 
 def components(model: RingDetector, *, ax: Axes | None = None) -> Axes:
     """How much of the tensor each component carries."""
-    return _on(plot_score_data.components(model), ax)
+    return _on(score_data.components(model), ax)
 
 
 def _core(model: RingDetector, number: int) -> Core:
     cores = model.cores()
-    if not 0 <= number < len(cores):
-        known = f"they count from 0 to {len(cores) - 1}" if len(cores) else "this model has none"
-        raise SettingsError(f"there is no core {number}; {known}")
-    return cores[number]
+    if not 1 <= number <= len(cores):
+        numbers = f"cores count from 1 to {len(cores)}" if len(cores) else "this model has none"
+        raise SettingsError(f"there is no core {number}; {numbers}")
+    return cores[number - 1]
 
 
 def _on(chart: Chart, ax: Axes | None, size: tuple[float, float] = (6.4, 3.6)) -> Axes:

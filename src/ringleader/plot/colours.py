@@ -38,7 +38,7 @@ DARK = {
 
 def roles() -> dict[str, str]:
     """The role of each colour of the charts. A rating may share its colour with another role: the first one holds."""
-    found: dict[str, str] = {}
+    by_colour: dict[str, str] = {}
     for role, colour in LIGHT.items():
-        found.setdefault(colour, role)
-    return found
+        by_colour.setdefault(colour, role)
+    return by_colour

@@ -19,6 +19,8 @@ OTHER_ROWS, OTHER_COLUMNS = 10, 30
 """Items and actors beside the core, to compare with."""
 BINS = 170
 """Bins of a timeline."""
+RATINGS_NAMED = 12
+"""Ratings that the summary names: those that the core gives most."""
 LEVELS = 5
 WEEK, DAY, HOUR = 604_800, 86_400, 3_600
 UNITS = {WEEK: "week", DAY: "day", HOUR: "hour", 60: "minute"}
@@ -104,12 +106,12 @@ def timeline(tensor: SparseTensor, core: Core) -> Timeline:
         f"from {dates[peak]} with {percent(float(shares[peak]))} of its reviews; the market wrote "
         f"{percent(float(usual[peak]))} of its own then."
     )
-    told = [i for i in range(bins) if own[i]]
+    listed = [i for i in range(bins) if own[i]]
     return Timeline(
         title=title,
         summary=summary,
         header=("from", "core's reviews", "share of the core", "share of the market"),
-        rows=tuple((dates[i], f"{own[i]:,.0f}", percent(shares[i]), percent(usual[i])) for i in told),
+        rows=tuple((dates[i], f"{own[i]:,.0f}", percent(shares[i]), percent(usual[i])) for i in listed),
         starts=tuple(int(e) for e in edges),
         core=tuple(shares.tolist()),
         market=tuple(usual.tolist()),
@@ -130,14 +132,13 @@ def ratings(tensor: SparseTensor, core: Core) -> Ratings:
     names = tuple(f"{v:g}" for v in values[order])
     top = int(np.argmax(shares)) if len(shares) else 0
     own_share, usual_share = percent(float(shares[top])), percent(float(usual[top]))
+    loudest = np.sort(np.argsort(-shares, kind="stable")[:RATINGS_NAMED])
+    named = [f"{names[i]}: core {percent(shares[i])}, market {percent(usual[i])}" for i in loudest]
+    others = len(names) - len(named)
     title = f"{own_share} of the core's ratings are {names[top]}; {usual_share} in the market"
     return Ratings(
         title=title,
-        summary="Shares of the ratings. "
-        + "; ".join(
-            f"{n}: core {percent(a)}, market {percent(b)}" for n, a, b in zip(names, shares, usual, strict=True)
-        )
-        + ".",
+        summary=f"Shares of the ratings. {'; '.join(named)}{f'; and {others:,} others' if others else ''}.",
         header=("rating", "core's reviews", "share of the core", "share of the market"),
         rows=tuple(
             (n, f"{c:,.0f}", percent(a), percent(b)) for n, c, a, b in zip(names, own, shares, usual, strict=True)
@@ -166,7 +167,7 @@ def has_times(tensor: SparseTensor) -> bool:
     return _first(tensor, "time") is not None
 
 
-class Pairs(NamedTuple):
+class MatrixPairs(NamedTuple):
     """Distinct pairs of an item and an actor: how many reviews, and the level of their mean rating."""
 
     item: Numbers
@@ -175,7 +176,7 @@ class Pairs(NamedTuple):
     level: Numbers
 
 
-def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: Numbers) -> Pairs:
+def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: Numbers) -> MatrixPairs:
     """All pairs with one of these items or one of these actors."""
     codes = tensor.coordinates
     cells = np.flatnonzero(np.isin(codes[:, item], items) | np.isin(codes[:, actor], actors))
@@ -190,7 +191,7 @@ def _pairs(tensor: SparseTensor, item: int, actor: int, items: Numbers, actors: 
         rating = np.asarray(tensor.vocabularies[k].values, np.float64)[codes[cells, k]]
         mean = np.bincount(where, weights=weight * rating, minlength=len(distinct)) / np.maximum(reviews, 1)
         level = _levels(tensor, mean)
-    return Pairs(distinct // tensor.shape[actor], distinct % tensor.shape[actor], reviews.astype(np.int64), level)
+    return MatrixPairs(distinct // tensor.shape[actor], distinct % tensor.shape[actor], reviews.astype(np.int64), level)
 
 
 def _levels(tensor: SparseTensor, rating: Floats) -> Numbers:
@@ -221,7 +222,7 @@ def _level_names(tensor: SparseTensor, used: Numbers) -> tuple[tuple[int, str], 
 
 
 def _matrix_rows(
-    tensor: SparseTensor, item: int, rows: Numbers, pairs: Pairs, actors: Numbers, core_rows: int
+    tensor: SparseTensor, item: int, rows: Numbers, pairs: MatrixPairs, actors: Numbers, core_rows: int
 ) -> tuple[Row, ...]:
     mine = np.isin(pairs.actor, actors)
     by_core = np.bincount(pairs.item[mine], weights=pairs.reviews[mine], minlength=tensor.shape[item])

@@ -9,7 +9,6 @@ import numpy as np
 
 from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Scores, Timeline, Training
 from ringleader.plot.colours import BAD, CORE, GOOD, GRID, INK, MARKET, MUTED, RATINGS
-from ringleader.plot.dates import time_ticks
 from ringleader.wording import plural
 
 if TYPE_CHECKING:
@@ -24,6 +23,16 @@ SQUARE = np.array([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)])
 SQUARE_CODES = np.array([1, 2, 2, 2, 79], np.uint8)  # matplotlib's MOVETO, LINETO and CLOSEPOLY
 FOOT = 0.7
 """Where the bars of a logarithmic histogram stand, so that one entity is seen."""
+MARKED_POINTS = 60
+"""Points of a line up to which each has a mark."""
+TIME_TICKS = 6
+"""Ticks of a time axis, at most."""
+TICK_FORMATS = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"]
+"""Of ticks that are years, months, days, hours, minutes, seconds apart."""
+ZERO_FORMATS = ["", "%Y", "%m-%d", "%m-%d", "%H:%M", "%H:%M"]
+"""Of the ticks that begin the next larger unit."""
+OFFSET_FORMATS = ["", "", "%Y", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d %H:%M"]
+"""Of what all ticks share, written below the axis."""
 GAP = 0.12
 """Of a cell of the matrix, between neighbours."""
 
@@ -42,9 +51,8 @@ def _matrix(chart: Matrix, ax: Axes) -> Axes:
     height, width = len(chart.row_names), len(chart.column_names)
     ax.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     for level, name in chart.levels:
-        corners = np.array([(column, row) for row, column, found in chart.cells if found == level], float).reshape(
-            -1, 2
-        )
+        drawn = [(column, row) for row, column, own_level in chart.cells if own_level == level]
+        corners = np.array(drawn, float).reshape(-1, 2)
         # One path for all squares of a colour: each a corner, three sides and a close.
         squares = corners[:, None, :] - 0.5 + GAP / 2 + (1 - GAP) * SQUARE[None]
         codes = np.tile(SQUARE_CODES, len(corners))
@@ -77,7 +85,7 @@ def _timeline(chart: Timeline, ax: Axes) -> Axes:
     ax.stairs(chart.market, starts, fill=True, color=MARKET, label="market")
     ax.stairs(chart.core, starts, fill=False, color=CORE, linewidth=1.6, label="core")
     _prepare(ax, chart, grid="y")
-    ax.set_xticks(*time_ticks(chart.starts[0], chart.starts[-1]))
+    _time_ticks(ax)
     ax.yaxis.set_major_formatter(_percents)
     ax.set_xlim(starts[0], starts[-1])
     ax.set_ylim(0, None)
@@ -92,8 +100,8 @@ def _ratings(chart: Ratings, ax: Axes) -> Axes:
     ax.bar(at - 0.2, chart.market, 0.38, color=MARKET, label="market")
     ax.bar(at + 0.2, chart.core, 0.38, color=CORE, label="core")
     _prepare(ax, chart, grid="y")
-    kept = at[:: max(1, -(-len(at) // 10))]
-    ax.set_xticks(kept, [chart.values[i] for i in kept])
+    named = at[:: max(1, -(-len(at) // 10))]
+    ax.set_xticks(named, [chart.values[i] for i in named])
     ax.yaxis.set_major_formatter(_percents)
     ax.set_xlabel("rating", color=MUTED, fontsize=TEXT)
     ax.set_ylabel("share of its own ratings", color=MUTED, fontsize=TEXT)
@@ -145,9 +153,10 @@ def _curve(chart: Curve, ax: Axes) -> Axes:
 def _training(chart: Training, ax: Axes) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
-    ax.plot(chart.sweeps, chart.likelihood, color=CORE, linewidth=1.8, marker="o", markersize=3.5, label="training")
-    if chart.heldout:
-        ax.plot(chart.sweeps, chart.heldout, color=GOOD, linewidth=1.8, marker="o", markersize=3.5, label="held out")
+    marker = "o" if len(chart.sweeps) <= MARKED_POINTS else ""
+    for values, colour, name in ((chart.likelihood, CORE, "training"), (chart.heldout, GOOD, "held out")):
+        if values:
+            ax.plot(chart.sweeps, values, color=colour, linewidth=1.8, marker=marker, markersize=3.5, label=name)
     _prepare(ax, chart, grid="y")
     if chart.heldout:
         _legend(ax)
@@ -163,8 +172,8 @@ def _components(chart: Components, ax: Axes) -> Axes:
     at = np.arange(len(chart.shares))
     ax.bar(at, chart.shares, 0.75, color=CORE)
     _prepare(ax, chart, grid="y")
-    kept = at[:: max(1, -(-len(at) // 16))]
-    ax.set_xticks(kept, [chart.names[i] for i in kept])
+    named = at[:: max(1, -(-len(at) // 16))]
+    ax.set_xticks(named, [chart.names[i] for i in named])
     ax.yaxis.set_major_formatter(_percents)
     ax.set_xlabel("component, largest first", color=MUTED, fontsize=TEXT)
     ax.set_ylabel("share of the tensor's size", color=MUTED, fontsize=TEXT)
@@ -182,6 +191,21 @@ def _prepare(ax: Axes, chart: Chart, grid: Literal["both", "x", "y"] | None) -> 
     ax.set_axisbelow(True)
     if grid is not None:
         ax.grid(True, axis=grid, color=GRID, linewidth=0.7)
+
+
+def _time_ticks(ax: Axes) -> None:
+    """Few round times in UTC, written in digits: names of months would follow the user's locale."""
+    from datetime import UTC
+
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=TIME_TICKS)  # type: ignore[no-untyped-call]
+    form = ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator, tz=UTC, formats=TICK_FORMATS, zero_formats=ZERO_FORMATS, offset_formats=OFFSET_FORMATS
+    )
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(form)
+    ax.xaxis.get_offset_text().set(color=MUTED, fontsize=SMALL)
 
 
 def _legend(ax: Axes, *, left: bool = False) -> None:

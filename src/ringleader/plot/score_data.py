@@ -20,8 +20,10 @@ from ringleader.wording import counted, harmless, percent, plural
 PROBABILITY_BINS, OTHER_BINS = 20, 30
 POINTS = 150
 """Points of a curve; more would not be seen."""
-TOLD = 25
-"""Points of a curve whose numbers are told."""
+POINTS_LISTED = 25
+"""Points of a curve whose numbers are listed."""
+SWEEPS_DRAWN, SWEEPS_LISTED = 500, 100
+"""Sweeps whose likelihood is drawn, and those whose numbers are listed."""
 TOP = 10
 
 
@@ -44,7 +46,7 @@ def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
         top = min(TOP, len(values))
         least = np.sort(values)[::-1][top - 1]
         title = f"The {top} highest of {counted(len(values), mode)} have a {name} of {least:.3g} or more"
-    marked = ", ".join(f"{len(found):,} {kind}" for kind, found in known)
+    marked = ", ".join(f"{len(marks):,} {kind}" for kind, marks in known)
     summary = f"Histogram of the {name} of {counted(len(values), mode)}; the axis of the counts is logarithmic. " + (
         f"Marked below it: {marked}, each as judged without its own label." if known else "None of them is labelled."
     )
@@ -52,7 +54,7 @@ def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
     for i, count in enumerate(counts):
         last = i == len(counts) - 1
         inside = [int(((f >= edges[i]) & ((f <= edges[i + 1]) if last else (f < edges[i + 1]))).sum())
-                  for f in (np.array(found) for _, found in known)]  # fmt: skip
+                  for f in (np.array(marks) for _, marks in known)]  # fmt: skip
         if count:
             rows.append((f"{edges[i]:.3g} to {edges[i + 1]:.3g}", f"{count:,}", *(f"{n:,}" for n in inside)))
     return Scores(
@@ -93,30 +95,30 @@ def judged(model: RingDetector, truth: Labels, mode: str, target: str | None) ->
     if not there:
         raise SettingsError(f"the labels to measure on name no {mode} of the model; choose another mode or target")
     chosen = next((t for t in there if t.name == "abuse"), there[0])
-    kept = ~np.isin(chosen.codes, known_codes(model, k))
+    unseen = ~np.isin(chosen.codes, known_codes(model, k))
     own = chosen.name if chosen.name in targets_of(model, mode) else None
     score = model.scores_by_code(mode, own)["score"].to_numpy(np.float64)
-    return (chosen.values[kept] > 0).astype(np.float64), score[chosen.codes[kept]], chosen.name
+    return (chosen.values[unseen] > 0).astype(np.float64), score[chosen.codes[unseen]], chosen.name
 
 
 def heldout(model: RingDetector, truth: Labels | None) -> Labels:
     """The labels to measure on: those given, or those that the fit held out."""
-    found = truth if truth is not None else model.heldout_
-    if found is None:
+    labels = truth if truth is not None else model.heldout_
+    if labels is None:
         raise SettingsError("no labels were held out from this model; fit with holdout=0.2, or give truth=")
-    return found
+    return labels
 
 
 def precision_recall(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
     """Precision over recall at every threshold."""
-    found, wrong = _steps(labels, score)
+    hits, false_alarms = _steps(labels, score)
     bad = float(labels.sum())
-    whole = int(np.searchsorted(found, bad)) + 1  # beyond, nobody is left to find
-    recall, precision = (found / bad)[:whole], (found / (found + wrong))[:whole]
+    whole = int(np.searchsorted(hits, bad)) + 1  # beyond, nobody is left to find
+    recall, precision = (hits / bad)[:whole], (hits / (hits + false_alarms))[:whole]
     quality = metrics.average_precision(labels, score)
     name = harmless(mode, 30)
     title = f"Held-out {plural(name)}: average precision {quality:.2f}; chance would give {bad / len(labels):.2f}"
-    at = _thinned(len(recall), TOLD)
+    at = _thinned(len(recall), POINTS_LISTED)
     half = float(precision[np.searchsorted(recall, 0.5)])
     return Curve(
         title=title,
@@ -138,12 +140,12 @@ def precision_recall(labels: Floats, score: Floats, mode: str, target: str) -> C
 
 def roc(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
     """Share of the bad that are found over the share of the good that are accused."""
-    found, wrong = _steps(labels, score)
+    hits, false_alarms = _steps(labels, score)
     bad = float(labels.sum())
-    x, y = wrong / (len(labels) - bad), found / bad
+    x, y = false_alarms / (len(labels) - bad), hits / bad
     name = harmless(mode, 30)
     area = metrics.auc(labels, score)
-    at = _thinned(len(x), TOLD)
+    at = _thinned(len(x), POINTS_LISTED)
     return Curve(
         title=f"Held-out {plural(name)}: a bad one ranks above a good one in {percent(area)} of pairs (AUC {area:.3f})",
         summary=(
@@ -184,31 +186,32 @@ def training(model: RingDetector) -> Training:
     if not history:
         raise SettingsError("this model has done no sweep yet, so there is no training to draw")
     name = "log_likelihood" if any(_number(h["log_likelihood"]) is not None for h in history) else "log_posterior"
-    told = [h for h in history if _number(h[name]) is not None]
-    if not told:
-        raise SettingsError("the fit kept no likelihood, so there is no training to draw")
-    values = [float(h[name]) for h in told]
-    held = [_number(h["heldout_log_likelihood"]) for h in told]
-    complete = tuple(float(v) for v in held if v is not None) if all(v is not None for v in held) else ()
+    measured = [h for h in history if _number(h[name]) is not None]
+    if not measured:
+        raise SettingsError("the fit recorded no likelihood, so there is no training to draw")
+    values = [float(h[name]) for h in measured]
+    heldout = [v for h in measured if (v := _number(h["heldout_log_likelihood"])) is not None]
+    complete = len(heldout) == len(measured)
+    drawn, listed = _thinned(len(measured), SWEEPS_DRAWN), _thinned(len(measured), SWEEPS_LISTED)
     word = "log-likelihood per review" if name == "log_likelihood" else "log-posterior"
     went = "rose" if values[-1] > values[0] else "went"
-    sweeps = range(1, len(told) + 1)
     return Training(
-        title=f"The {word} {went} from {values[0]:,.4g} to {values[-1]:,.4g} in {counted(len(told), 'sweep')}",
+        title=f"The {word} {went} from {values[0]:,.4g} to {values[-1]:,.4g} in {counted(len(measured), 'sweep')}",
         summary=f"{word.capitalize()} after each sweep" + (", also on held-out reviews." if complete else "."),
         header=("sweep", word, *(("held-out reviews",) if complete else ()), "effective rank"),
         rows=tuple(
             (
-                f"{i}",
-                f"{v:,.5g}",
-                *((f"{complete[i - 1]:,.5g}",) if complete else ()),
-                f"{_number(h['effective_rank']) or math.nan:.2f}",
+                f"{i + 1}",
+                f"{values[i]:,.5g}",
+                *((f"{heldout[i]:,.5g}",) if complete else ()),
+                f"{_number(measured[i]['effective_rank']) or math.nan:.2f}",
             )
-            for i, v, h in zip(sweeps, values, told, strict=True)
+            for i in listed
         ),
-        sweeps=tuple(sweeps),
-        likelihood=tuple(values),
-        heldout=complete,
+        left_out=len(measured) - len(listed),
+        sweeps=tuple(i + 1 for i in drawn),
+        likelihood=tuple(values[i] for i in drawn),
+        heldout=tuple(heldout[i] for i in drawn) if complete else (),
     )
 
 

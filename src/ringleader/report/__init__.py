@@ -18,11 +18,14 @@ LARGEST = 2_000_000
 
 
 def page(model: RingDetector) -> str:
-    """The report of a model as HTML. The same model gives the same bytes."""
+    """The report of a model as HTML. The same model gives the same bytes.
+
+    A page above ``LARGEST`` bytes is made smaller, as far as it goes, and says what it leaves out.
+    """
     context = build(model)
     text = render(context)
-    while len(text.encode()) > LARGEST:
-        context = shrink(context)
+    while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
+        context = smaller
         text = render(context)
     return text
 

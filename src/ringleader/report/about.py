@@ -64,9 +64,9 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
 
 def examples(report: Mapping[str, Any] | None) -> Table:
     """Rows that could not be used, as they were."""
-    found = report["examples"] if report is not None else []
-    rows = tuple(tuple(harmless(str(row[c]), 100) for c in ("where", "reason", "text")) for row in found[:EXAMPLES])
-    return Table(("where", "reason", "text"), rows, max(len(found) - EXAMPLES, 0))
+    rejected = report["examples"] if report is not None else []
+    rows = tuple(tuple(harmless(str(row[c]), 100) for c in ("where", "reason", "text")) for row in rejected[:EXAMPLES])
+    return Table(("where", "reason", "text"), rows, max(len(rejected) - EXAMPLES, 0))
 
 
 def modes(model: RingDetector, report: Mapping[str, Any] | None) -> Table:
@@ -81,9 +81,9 @@ def modes(model: RingDetector, report: Mapping[str, Any] | None) -> Table:
 
 def settings(model: RingDetector) -> Table:
     """Every setting the fit used. Threads and backend are left out: the answer does not depend on them."""
-    kept = {"preset": model.preset, "holdout": model.holdout, "prevalence": model.prevalence}
-    kept |= {name: value for name, value in model.config_.to_dict().items() if name not in ("threads", "backend")}
-    return Table(("setting", "value"), tuple((name, _value(value)) for name, value in kept.items()))
+    values = {"preset": model.preset, "holdout": model.holdout, "prevalence": model.prevalence}
+    values |= {name: value for name, value in model.config_.to_dict().items() if name not in ("threads", "backend")}
+    return Table(("setting", "value"), tuple((name, _value(value)) for name, value in values.items()))
 
 
 def command(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str, tuple[str, ...]]:

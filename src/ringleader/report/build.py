@@ -16,9 +16,9 @@ from ringleader.plot.charts import Components, Curve, Training
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.plot.score_data import components, judged, precision_recall, roc, training
 from ringleader.report import about
-from ringleader.report.context import Context, CoreSection, Fact, HeldOut, Members, Ranking, Table
+from ringleader.report.context import Context, CoreMembers, CoreSection, Fact, HeldOut, RankingSection, Table
 from ringleader.report.ranking import Subject, ranking, subjects
-from ringleader.wording import counted, harmless, percent, plural, power_of_ten
+from ringleader.wording import cell, counted, harmless, percent, plural, power_of_ten
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""
@@ -52,7 +52,9 @@ def build(model: RingDetector) -> Context:
         rankings=tuple(rankings),
         cores_table=Table(
             tuple(harmless(str(c), 30) for c in frame.columns),
-            tuple(tuple(_cell(v) for v in row) for row in frame.itertuples(index=False)),
+            tuple(
+                tuple(harmless(cell(v, ".3g", thousands=True)) for v in row) for row in frame.itertuples(index=False)
+            ),
             len(cores) - len(listed),
         ),
         cores=tuple(_core(model, core) for core in cores[:CORES]),
@@ -93,25 +95,25 @@ def _unfinished(model: RingDetector) -> str:
 
 
 def _facts(
-    model: RingDetector, rankings: list[Ranking], cores: Cores, heldout: tuple[HeldOut, ...]
+    model: RingDetector, rankings: list[RankingSection], cores: Cores, heldout: tuple[HeldOut, ...]
 ) -> tuple[Fact, ...]:
     facts = [Fact(f"{int(model.tensor_.counts.sum()):,}", "reviews")]
-    for found in [r for r in rankings if r.main][:2]:
-        if found.column == "probability":
-            above = sum(found.chart.counts[len(found.chart.counts) // 2 :])
-            facts.append(Fact(f"{above:,}", f"of {counted(found.total, found.mode)} with a probability above 50%"))
+    for section in [r for r in rankings if r.main][:2]:
+        if section.column == "probability":
+            above = sum(section.chart.counts[len(section.chart.counts) // 2 :])
+            facts.append(Fact(f"{above:,}", f"of {counted(section.total, section.mode)} with a probability above 50%"))
         else:
-            facts.append(Fact(f"{found.total:,}", f"{plural(found.mode)} ranked by {found.column}"))
+            facts.append(Fact(f"{section.total:,}", f"{plural(section.mode)} ranked by {section.column}"))
     facts.append(Fact(f"{len(cores):,}", "groups that act together" if len(cores) != 1 else "group that acts together"))
     labels = model.aligned_.n_labels
     facts.append(Fact(f"{labels:,}", "labels to learn from" if labels != 1 else "label to learn from"))
     return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts and held.enough))
 
 
-def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tuple[str, ...]:
-    found = []
+def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores) -> tuple[str, ...]:
+    findings = []
     if not model.aligned_.n_labels:
-        found.append(
+        findings.append(
             "No account is labelled: entities are ranked by what the reviews alone say, without probabilities."
         )
     for r in [r for r in rankings if r.main]:
@@ -121,16 +123,16 @@ def _findings(model: RingDetector, rankings: list[Ranking], cores: Cores) -> tup
             judged_by = r.chart.name if r.column == "value" else r.column
             first += f" First among {plural(r.mode)} is {top.name} ({judged_by} {top.judged})."
             first += f" Main reason: {top.reasons[0].text}." if top.reasons else ""
-        found.append(first.strip())
+        findings.append(first.strip())
     others = [f"{r.chart.title}." for r in rankings if not r.main and r.column == "probability"]
-    found += [" ".join(others)] if others else []
+    findings += [" ".join(others)] if others else []
     if len(cores):
         which = f"The surest of {len(cores):,} groups" if len(cores) > 1 else "The only group"
-        found.append(f"{which} has {_people(cores[0])}. {_odds(cores[0])}")
-        found += [f"{cores.doubt.capitalize()}."] if cores.doubt else []
+        findings.append(f"{which} has {_people(cores[0])}. {_odds(cores[0])}")
+        findings += [f"{cores.doubt.capitalize()}."] if cores.doubt else []
     else:
-        found.append("No groups: nobody acts together more than chance and taste explain.")
-    return tuple(found)
+        findings.append("No groups: nobody acts together more than chance and taste explain.")
+    return tuple(findings)
 
 
 def _core(model: RingDetector, core: Core) -> CoreSection:
@@ -145,8 +147,10 @@ def _core(model: RingDetector, core: Core) -> CoreSection:
         f"{f'{many:,.0f} times' if np.isfinite(many) and many >= 2 else 'more than'} what activity and popularity "
         f"explain. {_odds(core)}"
     )
-    facts = [Fact(f"{len(m.codes):,}", plural(harmless(mode, 30)) if len(m.codes) != 1 else harmless(mode, 30))
-             for mode, m in reversed(core.members.items())]  # fmt: skip
+    facts = []
+    for mode, members in reversed(core.members.items()):
+        name = harmless(mode, 30)
+        facts.append(Fact(f"{len(members.codes):,}", plural(name) if len(members.codes) != 1 else name))
     facts += [Fact(f"{int(frame['reviews']):,}", "reviews"), Fact(percent(core.density), "of possible meetings")]
     facts.append(Fact(power_of_ten(core.log10_p), "bound on chance"))
     try:
@@ -154,15 +158,16 @@ def _core(model: RingDetector, core: Core) -> CoreSection:
     except SettingsError:
         block = None
     named = Cores((core,)).members_frame(tensor)
-    members = []
+    sections = []
     for mode in reversed(core.members):
         rows = named[named["mode"] == mode]
-        told = tuple((harmless(str(r["entity"])), f"{r['strength']:.2f}", f"{r['reviews']:,}")
-                     for r in rows.head(MEMBERS).to_dict("records"))  # fmt: skip
-        table = Table(
-            (harmless(mode, 30), "chance that it belongs", "reviews in the core"), told, len(rows) - len(told)
+        listed = tuple(
+            (harmless(str(row["entity"])), f"{row['strength']:.2f}", f"{row['reviews']:,}")
+            for row in rows.head(MEMBERS).to_dict("records")
         )
-        members.append(Members(counted(len(rows), harmless(mode, 30)), table))
+        header = (harmless(mode, 30), "chance that it belongs", "reviews in the core")
+        table = Table(header, listed, len(rows) - len(listed))
+        sections.append(CoreMembers(counted(len(rows), harmless(mode, 30)), table))
     return CoreSection(
         number=core.number,
         heading=f"Core {core.number}: {_people(core)}",
@@ -171,7 +176,7 @@ def _core(model: RingDetector, core: Core) -> CoreSection:
         matrix=block,
         timeline=timeline(tensor, core) if has_times(tensor) else None,
         ratings=ratings(tensor, core) if has_ratings(tensor) else None,
-        members=tuple(members),
+        members=tuple(sections),
     )
 
 
@@ -197,7 +202,7 @@ def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut,
         return (_real(model),), ""
     places = {(s.mode, s.name): (i, s.main) for i, s in enumerate(wanted)}
     results = [(places.get((r["mode"], r["target"]), (len(places), False)), r) for r in evaluate(model, model.heldout_)]
-    found = []
+    sections = []
     for (_, main), result in sorted(results, key=lambda r: r[0]):
         mode, target = result["mode"], result["target"]
         curves: tuple[Curve, ...] = ()
@@ -213,8 +218,11 @@ def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut,
             ("average_precision", "average precision"),
             ("calibration_error", "calibration error"),
         )
-        facts = [Fact(f"{result[key]:.3f}", f"{words} on held-out {plural(harmless(mode, 30))}")
-                 for key, words in figures if result[key] is not None]  # fmt: skip
+        facts = [
+            Fact(f"{result[key]:.3f}", f"{words} on held-out {plural(harmless(mode, 30))}")
+            for key, words in figures
+            if result[key] is not None
+        ]
         note = f"{counted(result['accounts'], harmless(mode, 30))} held out, {result['bad']:,} of them bad."
         why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
         reason = f" {why[:1].upper()}{why[1:]}." if why else ""
@@ -222,8 +230,8 @@ def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut,
         if facts and not enough:
             reason = f" Too few to go by: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
         heading = f"Held-out {plural(harmless(mode, 30))}: {harmless(target, 30)}"
-        found.append(HeldOut(heading, tuple(facts), note + reason, curves, enough))
-    return tuple(found), "" if found else "None of the labels that were held out is in the reviews."
+        sections.append(HeldOut(heading, tuple(facts), note + reason, curves, enough))
+    return tuple(sections), "" if sections else "None of the labels that were held out is in the reviews."
 
 
 def _real(model: RingDetector) -> HeldOut:
@@ -236,10 +244,10 @@ def _real(model: RingDetector) -> HeldOut:
         mode = model.tensor_.modes[target.mode]
         if len(target.codes) < 3 or target.name not in targets_of(model, mode):
             continue
-        said = model.scores_by_code(mode, target.name)["score"].to_numpy(np.float64)[target.codes]
-        if np.ptp(said) > 0 and np.ptp(target.values) > 0:
+        scores = model.scores_by_code(mode, target.name)["score"].to_numpy(np.float64)[target.codes]
+        if np.ptp(scores) > 0 and np.ptp(target.values) > 0:
             counts.append(len(target.codes))
-            rank = float(spearmanr(said, target.values).statistic)
+            rank = float(spearmanr(scores, target.values).statistic)
             facts.append(
                 Fact(
                     f"{rank:.3f}",
@@ -272,9 +280,3 @@ def _left_out(wanted: list[Subject]) -> tuple[str, ...]:
     return (
         (f"{counted(over, 'further ranking')} left out of this page; ringleader score has them.",) if over > 0 else ()
     )
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
-    return f"{value:.3g}" if isinstance(value, float) else harmless(str(value), 60)

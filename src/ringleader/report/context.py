@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Row, Scores, Timeline, Training
+from ringleader.wording import counted
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingSection:
     """The most suspicious entities of a mode for one target; ``main`` where it is the first of its mode."""
 
     key: str
@@ -70,7 +71,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Members:
+class CoreMembers:
     """Who belongs to a core, in one mode: name, strength, reviews; surest first."""
 
     heading: str
@@ -88,7 +89,7 @@ class CoreSection:
     matrix: Matrix | None
     timeline: Timeline | None
     ratings: Ratings | None
-    members: tuple[Members, ...]
+    members: tuple[CoreMembers, ...]
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,17 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Context:
-    """The page."""
+    """The page.
+
+    left_out : what was left out to keep it small and no table counts, by name: how many, or 0 for a part as a whole
+    """
 
     title: str
     lead: str
     unfinished: str
     facts: tuple[Fact, ...]
     findings: tuple[str, ...]
-    rankings: tuple[Ranking, ...]
+    rankings: tuple[RankingSection, ...]
     cores_table: Table
     cores: tuple[CoreSection, ...]
     cores_total: int
@@ -129,17 +133,23 @@ class Context:
     command: str
     command_notes: tuple[str, ...]
     version: str
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def left_out_words(self) -> str:
+        """What a smaller page leaves out, as a list in words; empty where it is whole."""
+        return ", ".join(counted(number, name) if number else name for name, number in self.left_out)
 
     def charts(self) -> dict[str, Chart]:
         """Every chart of the page, by the name that begins its ids."""
-        found: dict[str, Chart | None] = {}
+        charts: dict[str, Chart | None] = {}
         for i, ranking in enumerate(self.rankings):
-            found[f"scores{i}"] = ranking.chart
+            charts[f"scores{i}"] = ranking.chart
         for core in self.cores:
-            found[f"core{core.number}"] = core.matrix
-            found[f"time{core.number}"] = core.timeline
-            found[f"rating{core.number}"] = core.ratings
+            charts[f"core{core.number}"] = core.matrix
+            charts[f"time{core.number}"] = core.timeline
+            charts[f"rating{core.number}"] = core.ratings
         for i, held in enumerate(self.heldout):
-            found |= {f"curve{i}-{j}": curve for j, curve in enumerate(held.curves)}
-        found |= {"training": self.training, "components": self.components}
-        return {name: chart for name, chart in found.items() if chart is not None}
+            charts |= {f"curve{i}-{j}": curve for j, curve in enumerate(held.curves)}
+        charts |= {"training": self.training, "components": self.components}
+        return {name: chart for name, chart in charts.items() if chart is not None}

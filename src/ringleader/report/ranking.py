@@ -14,8 +14,8 @@ from ringleader.judge import OWN_LABEL
 from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
-from ringleader.report.context import Ranked, Ranking, Reason
-from ringleader.wording import harmless, percent, plural
+from ringleader.report.context import Ranked, RankingSection, Reason
+from ringleader.wording import cell, harmless, percent, plural
 
 TOP, OTHER_TOP = 50, 15
 """Entities that are listed: for the main target of a mode, and for each other one."""
@@ -39,17 +39,17 @@ def subjects(model: RingDetector) -> list[Subject]:
     The first target of a mode is its main one.
     """
     tensor, targets = model.tensor_, model.problem_.targets
-    found: list[Subject] = []
+    wanted: list[Subject] = []
     for k in reversed(range(len(tensor.modes))):
         mine = [t for t, target in enumerate(targets) if target.mode == k]
         mine.sort(key=lambda t: (targets[t].name != DEFAULT_TARGET, targets[t].name))
-        found += [Subject(tensor.modes[k], t, targets[t].name, t == mine[0]) for t in mine]
+        wanted += [Subject(tensor.modes[k], t, targets[t].name, t == mine[0]) for t in mine]
         if not mine and tensor.vocabularies[k].kind == "id":
-            found.append(Subject(tensor.modes[k], None, None))
-    return sorted(found, key=lambda s: (not s.main, s.target is None))
+            wanted.append(Subject(tensor.modes[k], None, None))
+    return sorted(wanted, key=lambda s: (not s.main, s.target is None))
 
 
-def ranking(model: RingDetector, subject: Subject, key: str) -> Ranking:
+def ranking(model: RingDetector, subject: Subject, key: str) -> RankingSection:
     """The first entities of a mode, as the page shows them."""
     frame = model.scores(subject.mode, subject.name)
     column = column_of(frame)
@@ -61,7 +61,7 @@ def ranking(model: RingDetector, subject: Subject, key: str) -> Ranking:
     mode = harmless(subject.mode, 30)
     about = f" by {harmless(subject.name, 30)}" if subject.name not in (None, DEFAULT_TARGET) else ""
     rows = tuple(_ranked(row, column, reasons[i], in_core[i]) for i, row in enumerate(first.to_dict("records")))
-    return Ranking(
+    return RankingSection(
         key=key,
         heading=f"{mode[:1].upper()}{plural(mode)[1:]} to look at first{about}",
         main=subject.main,
@@ -79,7 +79,7 @@ def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[Reason, ...], co
     judged, low, high = (float(row[c]) for c in (column, "lower", "upper"))
     label = float(row["label"])
     bounded = np.isfinite(low) and np.isfinite(high)
-    shown = _probability if column == "probability" else _plain
+    shown = _probability if column == "probability" else cell
     places = (low, judged, high) if column == "probability" else (np.nan,) * 3
     known = ("known bad" if label > 0 else "known good") if "value" not in row else f"labelled {label:.4g}"
     return Ranked(
@@ -129,12 +129,12 @@ def _largest(inputs: Inputs, names: tuple[str, ...], amounts: Floats, code: int,
 
 
 def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
-    found: dict[int, list[int]] = {int(code): [] for code in codes}
+    numbers: dict[int, list[int]] = {int(code): [] for code in codes}
     for core in model.cores():
         if mode in core.members:
             for code in np.intersect1d(core.members[mode].codes, codes).tolist():
-                found[code].append(core.number)
-    return [tuple(found[int(code)]) for code in codes]
+                numbers[code].append(core.number)
+    return [tuple(numbers[int(code)]) for code in codes]
 
 
 def _most(share: float) -> str:
@@ -144,10 +144,6 @@ def _most(share: float) -> str:
 
 def _probability(value: float) -> str:
     return f"{value:.1%}" if 0.0005 <= value <= 0.9995 else ("> 99.9%" if value > 0.5 else "< 0.1%")
-
-
-def _plain(value: float) -> str:
-    return f"{value:.4g}"
 
 
 def _place(value: float) -> float | None:

@@ -130,9 +130,9 @@ def _clean(element: ET.Element, ids: _Ids) -> ET.Element | None:
     if tag in ("text", "tspan"):
         made.text = element.text
     for child in element:
-        kept = _clean(child, ids)
-        if kept is not None:
-            made.append(kept)
+        cleaned = _clean(child, ids)
+        if cleaned is not None:
+            made.append(cleaned)
     if tag == "svg":
         for key in ("width", "height"):
             made.attrib.pop(key, None)
@@ -151,7 +151,7 @@ def _place(made: ET.Element, key: str, value: str, ids: _Ids) -> None:
         if value.startswith("url(#"):
             made.set(key, f"url(#{ids(value[5:-1])})")
     elif not value.startswith("rotate(-0 "):
-        short = NUMBER.sub(lambda found: _rounded(float(found[0])), value)
+        short = NUMBER.sub(lambda match: _rounded(float(match[0])), value)
         made.set(key, re.sub(r"\s*([MLCQzZ])\s*", r"\1", " ".join(short.split())) if key == "d" else short)
 
 

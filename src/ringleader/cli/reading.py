@@ -1,0 +1,129 @@
+"""Reading reviews and labels, for the commands that learn: the options for it, and what is said about the tables."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+
+from ringleader.cli.options import (
+    Axes,
+    Columns,
+    LabelFile,
+    MemoryLimit,
+    Strict,
+    TempDirectory,
+    Threads,
+    parse_columns,
+)
+from ringleader.cli.terminal import note, warn
+from ringleader.errors import LabelError
+from ringleader.wording import counted, plural
+
+if TYPE_CHECKING:
+    from ringleader.known.labels import Labels
+    from ringleader.tensor.sparse import SparseTensor
+
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+
+
+class InputTables(NamedTuple):
+    """What a command learns from, and what was odd about the reviews."""
+
+    tensor: SparseTensor
+    labels: Labels | None
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How reviews and labels are read. Each field is an option of every command that ``takes_reading_options``."""
+
+    labels: LabelFile = None
+    column: Columns = None
+    axis: Axes = None
+    strict: Strict = False
+    memory_limit: MemoryLimit = None
+    temp_directory: TempDirectory = None
+    threads: Threads = None
+
+    def read(self, reviews: str, *, target_kind: str = "binary", quiet: bool) -> InputTables:
+        """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
+        from ringleader.known.labels import read_labels
+        from ringleader.tensor.encode import read_reviews
+
+        columns = parse_columns(self.column)
+        labels = read_labels(self.labels, target_kind=target_kind) if self.labels else None  # type: ignore[arg-type]
+        tensor = read_reviews(
+            reviews,
+            columns=columns,
+            modes=self.axis or None,
+            strict=self.strict,
+            memory_limit=self.memory_limit,
+            temp_directory=self.temp_directory,
+            threads=self.threads,
+        )
+        warnings = reading_notes(tensor, quiet=quiet)
+        if labels is not None:
+            need_a_match(labels, tensor, strict=self.strict)
+        return InputTables(tensor, labels, warnings)
+
+
+def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter ``reading`` stands on the command line for every field of ``ReadingOptions``."""
+    hints = get_type_hints(ReadingOptions, include_extras=True)
+    shared = [
+        inspect.Parameter(field.name, KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in fields(ReadingOptions)
+    ]
+    names = [option.name for option in shared]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        reading = ReadingOptions(**{name: values.pop(name) for name in names})
+        command(**values, reading=reading)
+
+    own = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in own.parameters.values():
+        expanded = shared if parameter.name == "reading" else [parameter]
+        parameters += [option.replace(kind=KEYWORD_ONLY) for option in expanded]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
+    """Says on standard error what was odd about the reviews as they were read; returns it, for JSON."""
+    warnings = list(tensor.report.warnings) if tensor.report is not None else []
+    for text in warnings:
+        note(f"note: {text}", quiet=quiet)
+    return warnings
+
+
+def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> None:
+    """Warns loudly where not one label is of an account in the reviews; with ``strict``, refuses to go on."""
+    aligned = labels.align(tensor)
+    if aligned.n_labels:
+        return
+    mode = labels.entries[0].mode
+    theirs = ", ".join(
+        repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
+    )
+    message = (
+        f"not one of the {counted(len(labels), 'label')} is of an account in the reviews: the labels name "
+        f"{', '.join(aligned.examples[:2])}, while the {plural(mode)} of the reviews are such as {theirs}; "
+        "the ids must be the same text in both files"
+    )
+    if strict:
+        raise LabelError(message)
+    warn(f"WARNING: {message}; it goes on as if there were no labels")
+
+
+def unknown_lines(unknown: Mapping[str, int], what: str) -> list[str]:
+    """How many accounts of a table are not in the reviews, a sentence for each mode."""
+    return [
+        f"note: {counted(number, mode)} of the {what} {'is' if number == 1 else 'are'} not in the reviews"
+        for mode, number in unknown.items()
+    ]
