@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.models import load
+from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
@@ -35,8 +35,8 @@ def command(
 
     Example: ringleader cores model --output cores
     """
-    detector = load(model)
-    cores, tensor = detector.cores(), detector.tensor_
+    snapshot = open_snapshot(model)
+    cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
         cores = cores[:top]
     if output:

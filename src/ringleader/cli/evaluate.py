@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ringleader.cli.models import load
+from ringleader.cli.models import open_detector
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.reading import unknown_lines
 from ringleader.cli.terminal import note, print_json, print_table
@@ -31,7 +31,7 @@ def command(
     """
     from ringleader.evaluation.truth import evaluate, read_truth
 
-    detector = load(model)
+    detector = open_detector(model)
     labels = read_truth(detector, truth)
     results = evaluate(detector, labels, include_known=include_known)
     if not results:

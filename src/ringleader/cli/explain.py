@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.models import load
+from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, TargetName
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.wording import cell, counted, harmless
@@ -37,7 +37,7 @@ def command(
 
     Example: ringleader explain model --mode seller S0001
     """
-    explanation = load(model).explain(mode, entity, target)
+    explanation = open_snapshot(model).explain(mode, entity, target)
     if as_json:
         print_json(explanation.to_dict())
         return

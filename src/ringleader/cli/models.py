@@ -8,14 +8,34 @@ from ringleader.cli.terminal import note
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
+    from ringleader.snapshot import Snapshot
 
 
-def load(folder: str) -> RingDetector:
-    """The model in a folder; says so where its fit was stopped before the end."""
-    from ringleader import detector
+def open_snapshot(folder: str) -> Snapshot:
+    """The model in a folder; says so where its fit was stopped before the end.
 
-    model = detector.load(folder)
-    if not model.complete_ or (model.heads_ is None and model.preset == "default"):
-        unused = "; its labels count for nothing yet" if model.labels_ is not None and not model.config_.joint else ""
-        note(f"the fit of {folder} was stopped after sweep {model.state_.sweep}{unused}; go on with: fit ... --resume")
-    return model
+    Without the detector around it: scikit-learn, which that needs, takes half a second to import.
+    """
+    from ringleader.snapshot import load
+
+    snapshot, _ = load(folder)
+    _say_stopped(folder, snapshot)
+    return snapshot
+
+
+def open_detector(folder: str) -> RingDetector:
+    """The same as the detector that people hold."""
+    from ringleader.detector import load
+
+    detector = load(folder)
+    _say_stopped(folder, detector.snapshot_)
+    return detector
+
+
+def _say_stopped(folder: str, snapshot: Snapshot) -> None:
+    if not snapshot.complete:
+        unused = (
+            "; its labels count for nothing yet" if snapshot.labels is not None and not snapshot.config.joint else ""
+        )
+        sweep = snapshot.state.sweep
+        note(f"the fit of {folder} was stopped after sweep {sweep}{unused}; go on with: fit ... --resume")

@@ -25,11 +25,10 @@ def command(
     """
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
-    from ringleader.detector import load
     from ringleader.report import write_report
 
     started = time.perf_counter()
-    detector = load(model)
+    detector = open_detector(model)
     path = write_report(detector, output)
     size, seconds = path.stat().st_size, time.perf_counter() - started
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.models import load
+from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
 from ringleader.cli.rows import check_output, say_written, show_first, write_frame
 from ringleader.cli.terminal import note, print_json
@@ -15,7 +15,7 @@ from ringleader.errors import SettingsError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ringleader.detector import RingDetector
+    from ringleader.snapshot import Snapshot
 
 
 def command(
@@ -37,11 +37,9 @@ def command(
     if reviews and target is not None:
         raise SettingsError("--target goes with --mode: reviews have evidence, and no targets")
     check_output(output)
-    from ringleader.evaluation.truth import targets_of
-
-    detector = load(model)
-    frame = review_frame(detector) if reviews else detector.scores(mode or "", target)
-    if mode is not None and target is None and (targets := targets_of(detector, mode)):
+    snapshot = open_snapshot(model)
+    frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
+    if mode is not None and target is None and (targets := snapshot.target_names(mode)):
         target = targets[0]
         if len(targets) > 1:
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
@@ -57,20 +55,20 @@ def command(
         show_first(frame, every=top is not None)
 
 
-def review_frame(detector: RingDetector) -> pd.DataFrame:
+def review_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row per distinct review, strongest evidence first."""
     import numpy as np
 
     from ringleader.cores.tables import free_name
     from ringleader.signals.crowd import review_crowd
 
-    evidence = detector.review_evidence()
-    frame: pd.DataFrame = detector.tensor_.decode()
+    evidence = snapshot.signals.reviews
+    frame = snapshot.tensor.decode()
     columns = {
         "log_odds": evidence.log_odds,
         "evidence": evidence.evidence,
-        "lockstep": detector.lockstep().review_scores,
-        "crowd": review_crowd(detector.tensor_, detector.config_.contrast),
+        "lockstep": snapshot.signals.lockstep.review_scores,
+        "crowd": review_crowd(snapshot.tensor, snapshot.config.contrast),
     }
     order = np.argsort(-evidence.evidence, kind="stable")
     for name, values in columns.items():

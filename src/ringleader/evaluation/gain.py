@@ -9,7 +9,7 @@ import numpy as np
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
-from ringleader.evaluation.truth import known_codes, targets_of
+from ringleader.evaluation.truth import known_codes
 from ringleader.known.labels import DEFAULT_TARGET, Labels
 
 
@@ -29,7 +29,7 @@ def label_gain(detector: RingDetector, truth: Labels, target: str = DEFAULT_TARG
     gains = []
     for known in truth.align(detector.tensor_).targets:
         mode = detector.tensor_.modes[known.mode]
-        if known.name != target or target not in targets_of(detector, mode):
+        if known.name != target or target not in detector.snapshot_.target_names(mode):
             continue
         unseen = ~np.isin(known.codes, known_codes(detector, known.mode))
         codes, bad = known.codes[unseen], (known.values[unseen] > 0).astype(np.float64)

@@ -11,7 +11,7 @@ from ringleader.arrays import Bools, Codes
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
-from ringleader.known.labels import DEFAULT_TARGET, Labels, Target, read_labels
+from ringleader.known.labels import Labels, Target, read_labels
 
 
 def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
@@ -35,22 +35,16 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
             measured = ~np.isin(target.codes, known_codes(detector, target.mode))
         if measured.any():
             figures = _numbers if target.kind == "real" else _ranking
-            names = targets_of(detector, detector.tensor_.modes[target.mode])
+            names = detector.snapshot_.target_names(target.mode)
             scored = target.name if target.name in names else next(iter(names), None)
             about = {"known_left_out": int((~measured).sum()), "scored_by": scored}
             results.append(figures(detector, target, measured) | about)
     return results
 
 
-def targets_of(detector: RingDetector, mode: str) -> list[str]:
-    """The targets of a mode; first the one that is scored by default."""
-    names = [t.name for t in detector.problem_.targets if detector.tensor_.modes[t.mode] == mode]
-    return sorted(names, key=lambda name: name != DEFAULT_TARGET)
-
-
 def known_codes(detector: RingDetector, mode: int) -> Codes:
     """Codes of the accounts of a mode that the model has a label of, for any target."""
-    return np.concatenate([np.zeros(0, np.int32), *(t.codes for t in detector.problem_.targets if t.mode == mode)])
+    return np.concatenate([np.zeros(0, np.int32), *(t.codes for t in detector.snapshot_.targets if t.mode == mode)])
 
 
 def _numbers(detector: RingDetector, target: Target, measured: Bools) -> dict[str, Any]:
@@ -58,7 +52,7 @@ def _numbers(detector: RingDetector, target: Target, measured: Bools) -> dict[st
     from scipy.stats import spearmanr  # slow to import, and commands that only score do without
 
     mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[measured], target.values[measured])
-    has = target.name in targets_of(detector, mode)
+    has = target.name in detector.snapshot_.target_names(mode)
     scores = detector.scores_by_code(mode, target.name if has else None)["score"].to_numpy(np.float64)[codes]
     varies = len(codes) > 1 and np.ptp(scores) > 0 and np.ptp(true) > 0
     return {
@@ -74,7 +68,7 @@ def _numbers(detector: RingDetector, target: Target, measured: Bools) -> dict[st
 def _ranking(detector: RingDetector, target: Target, measured: Bools) -> dict[str, Any]:
     mode = detector.tensor_.modes[target.mode]
     codes, labels = target.codes[measured], (target.values[measured] > 0).astype(float)
-    own = target.name if target.name in targets_of(detector, mode) else None
+    own = target.name if target.name in detector.snapshot_.target_names(mode) else None
     frame = detector.scores_by_code(mode, own).iloc[codes]
     scores = frame["score"].to_numpy(np.float64)
     result: dict[str, Any] = {"mode": mode, "target": target.name, "accounts": len(codes), "bad": int(labels.sum())}

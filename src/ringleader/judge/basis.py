@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import BSpline
 from scipy.special import ndtri
 
 from ringleader.arrays import Floats, Numbers
@@ -128,6 +127,8 @@ def side_by_side(*tables: Ranks) -> Ranks:
 
 def cubic_splines(u: Floats, knots: int) -> Floats:
     """The knots + 2 uniform cubic B-splines at u in [0, 1]: shape (n, knots + 2)."""
+    from scipy.interpolate import BSpline  # slow to import, and only tables of bases need it
+
     uniform = np.arange(-3, knots + 3) / (knots - 1)
     return np.asarray(BSpline.design_matrix(np.clip(u, 0.0, 1.0), uniform, 3).toarray())
 

@@ -9,7 +9,6 @@ on the tuning markets.)
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import logit
 
 from ringleader.arrays import Floats
@@ -33,6 +32,8 @@ def estimate_prevalence(log_odds: Floats, labels: int, share: float, assumed: fl
     The most likely prior of a label shift; its logit is then drawn towards that of ``assumed``, which counts as
     ``PREVALENCE_WORTH`` labels, because a head of few labels says little about a whole market.
     """
+    from scipy.optimize import brentq  # slow to import, and a loaded model has its heads
+
     bad = logistic(log_odds)
     gain = bad / share - (1 - bad) / (1 - share)  # of the likelihood of an entity, from prevalence 0 to 1
 
@@ -64,5 +65,7 @@ def picked_by_volume(places: Floats) -> bool:
 
 def matching_shift(log_odds: Floats, prevalence: float) -> float:
     """What to add to every log-odds so that the population's mean probability is the prevalence."""
+    from scipy.optimize import brentq
+
     reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
     return float(brentq(lambda shift: float(logistic(log_odds + shift).mean()) - prevalence, -reach, reach, xtol=1e-13))

@@ -11,7 +11,7 @@ from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.evaluation import metrics
-from ringleader.evaluation.truth import known_codes, targets_of
+from ringleader.evaluation.truth import known_codes
 from ringleader.known.labels import Labels
 from ringleader.model.objective import component_sizes, effective_rank
 from ringleader.plot.charts import Components, Curve, Scores, Training
@@ -96,7 +96,7 @@ def judged(model: RingDetector, truth: Labels, mode: str, target: str | None) ->
         raise SettingsError(f"the labels to measure on name no {mode} of the model; choose another mode or target")
     chosen = next((t for t in there if t.name == "abuse"), there[0])
     unseen = ~np.isin(chosen.codes, known_codes(model, k))
-    own = chosen.name if chosen.name in targets_of(model, mode) else None
+    own = chosen.name if chosen.name in model.snapshot_.target_names(mode) else None
     score = model.scores_by_code(mode, own)["score"].to_numpy(np.float64)
     return (chosen.values[unseen] > 0).astype(np.float64), score[chosen.codes[unseen]], chosen.name
 

@@ -11,7 +11,7 @@ import ringleader
 from ringleader.cores import Core, Cores
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
-from ringleader.evaluation.truth import evaluate, targets_of
+from ringleader.evaluation.truth import evaluate
 from ringleader.plot.charts import Components, Curve, Training
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.plot.score_data import components, judged, precision_recall, roc, training
@@ -242,7 +242,7 @@ def _real(model: RingDetector) -> HeldOut:
     facts, counts = [], []
     for target in model.heldout_.align(model.tensor_).targets:
         mode = model.tensor_.modes[target.mode]
-        if len(target.codes) < 3 or target.name not in targets_of(model, mode):
+        if len(target.codes) < 3 or target.name not in model.snapshot_.target_names(mode):
             continue
         scores = model.scores_by_code(mode, target.name)["score"].to_numpy(np.float64)[target.codes]
         if np.ptp(scores) > 0 and np.ptp(target.values) > 0:

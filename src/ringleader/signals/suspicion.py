@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from ringleader.arrays import Bools, Floats
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess
@@ -57,4 +56,6 @@ def not_attacks(tensor: SparseTensor, lockstep: Lockstep) -> Bools:
 
 def normal_scores(values: Floats) -> Floats:
     """The quantile of the standard normal at each value's rank, so that no scale or outlier rules; ties share."""
+    from scipy.stats import rankdata  # half a second to import, and a loaded model has its suspicion
+
     return np.asarray(ndtri((rankdata(values) - 0.5) / max(len(values), 1)), np.float64)

@@ -161,6 +161,11 @@ class Snapshot:
         place = self.place(mode, name)
         return None if place is None else self.targets[place]
 
+    def target_names(self, mode: int | str) -> list[str]:
+        """The targets of a mode; first the one that is scored by default."""
+        k = self.tensor.mode_index(mode)
+        return sorted((t.name for t in self.targets if t.mode == k), key=lambda name: name != DEFAULT_TARGET)
+
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
         k, place = self.tensor.mode_index(mode), self.place(mode, name)
