@@ -22,7 +22,7 @@ from ringleader.cli.evaluate import show
 from ringleader.cli.explain import _contribution
 from ringleader.cli.explain import command as explain
 from ringleader.cli.fit import _prevalence, _show, _unused
-from ringleader.cli.models import load
+from ringleader.cli.models import open_snapshot
 from ringleader.cli.reading import ReadingOptions
 from ringleader.cli.terminal import print_json, print_table
 from ringleader.errors import SettingsError
@@ -188,7 +188,7 @@ def test_a_fit_that_was_stopped_is_said_to_be_one(
     known = labels(["s0", "s1"], [1, 0])
     with pytest.raises(KeyboardInterrupt):
         rl.RingDetector(rank=2, epochs=2).fit(rl.read_reviews(reviews), known, checkpoint=tmp_path, callback=stop)
-    stopped = load(str(tmp_path))
+    stopped = open_snapshot(str(tmp_path))
     assert "was stopped after sweep 0; its labels count for nothing yet" in capsys.readouterr().err
     assert "no head was learned from its labels" in stopped.explain("seller", "s0").note
 

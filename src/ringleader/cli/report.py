@@ -25,6 +25,7 @@ def command(
     """
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
+    from ringleader.cli.models import open_detector
     from ringleader.report import write_report
 
     started = time.perf_counter()

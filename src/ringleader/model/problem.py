@@ -51,7 +51,7 @@ class Problem:
         contrast = self.config.contrast
         return [*(k for k in range(self.modes) if k != contrast), contrast]
 
-    def self.snapshot_.target_names(mode: int) -> list[int]:
+    def targets_of(self, mode: int) -> list[int]:
         return [t for t, target in enumerate(self.targets) if target.mode == mode]
 
     def nonnegative(self, mode: int) -> bool:
