@@ -24,7 +24,8 @@ from ringleader.kernels.layout import (
 )
 from ringleader.kernels.numba import blocks as numba_blocks
 from ringleader.kernels.numba import entries as numba_entries
-from ringleader.kernels.protocol import NumbaOps, get_ops
+from ringleader.kernels.numba.backend import NumbaBackend
+from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.reference import blocks as reference
 
 MODES_AND_RANKS = [(2, 1), (2, 24), (3, 4), (3, 64), (4, 7), (5, 10), (5, 24), (6, 33)]
@@ -44,7 +45,7 @@ def random_view(
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     weights = rng.choice([0.0, 1.0, 2.5], cells)
     tuples = read_only(np.hstack([codes, drawn]).astype(np.int32))
-    return View(tuples, weights, contrast, factors, starts, np.abs(rng.normal(1, 0.2, rank))), sizes
+    return View(tuples, weights, contrast, factors, starts, sum(sizes), np.abs(rng.normal(1, 0.2, rank))), sizes
 
 
 def blocks_of(view: View, sizes: list[int], mode: int, entities: np.ndarray | None = None) -> Blocks:
@@ -74,7 +75,7 @@ def after_sweep(ops_name: str, view: View, blocks: Blocks, rule: Rule, terms: Te
             root = rng.normal(size=(rank, rank))
             second[n] = (root @ root.T)[upper]
         statistics = Statistics(second, rng.normal(size=(count, rank)))
-    get_ops(ops_name).sweep_blocks(mine, blocks, rule, terms, statistics, cavity)
+    get_backend(ops_name).sweep_blocks(mine, blocks, rule, terms, statistics, cavity)
     return [mine.factors, cavity, statistics.second, statistics.first]
 
 
@@ -82,7 +83,7 @@ def after_sweep(ops_name: str, view: View, blocks: Blocks, rule: Rule, terms: Te
 @pytest.mark.parametrize("negatives", [0, 4])
 def test_block_and_lambda_moments(modes: int, rank: int, negatives: int) -> None:
     view, sizes = random_view(modes, rank, negatives=negatives, contrast=modes % 3 % modes)
-    numba, slow = get_ops("numba"), get_ops("reference")
+    numba, slow = get_backend("numba"), get_backend("reference")
     for rule in (RULE, RULE._replace(curvature=1, half=0.5)):
         for mode in range(modes):
             blocks = blocks_of(view, sizes, mode)
@@ -139,8 +140,8 @@ def test_long_lists_are_summed_in_pieces() -> None:
         blocks = blocks_of(view, sizes, mode)
         assert len(blocks.chunks) > 1
         for fast, true in zip(
-            get_ops("numba").block_moments(view, blocks, RULE),
-            get_ops("reference").block_moments(view, blocks, RULE),
+            get_backend("numba").block_moments(view, blocks, RULE),
+            get_backend("reference").block_moments(view, blocks, RULE),
             strict=True,
         ):
             np.testing.assert_allclose(fast, true, rtol=1e-9)
@@ -161,7 +162,7 @@ def test_some_entities_can_be_swept_alone() -> None:
 @pytest.mark.parametrize("modes", [2, 5])
 def test_likelihood_log_odds_and_leave_one_out(modes: int) -> None:
     view, sizes = random_view(modes, 9, cells=5000)
-    numba, slow = get_ops("numba"), get_ops("reference")
+    numba, slow = get_backend("numba"), get_backend("reference")
     np.testing.assert_allclose(numba.log_likelihood(view), slow.log_likelihood(view), rtol=1e-12)
     codes = view.tuples[:, :modes]
     np.testing.assert_allclose(numba.log_odds(view, codes), slow.log_odds(view, codes), rtol=1e-12)
@@ -179,11 +180,11 @@ def test_draws_are_the_same_bits_and_grouped_alike(negatives: int) -> None:
     tuples[:, :3] = np.random.default_rng(0).integers(0, 50, (3000, 3))
     fast, slow = tuples.copy(), tuples.copy()
     key = stream_key(7, 3)
-    get_ops("numba").draw_negatives(fast, 3, fast[:, 1].copy(), key)
-    get_ops("reference").draw_negatives(slow, 3, slow[:, 1].copy(), key)
+    get_backend("numba").draw_negatives(fast, 3, fast[:, 1].copy(), key)
+    get_backend("reference").draw_negatives(slow, 3, slow[:, 1].copy(), key)
     np.testing.assert_array_equal(fast, slow)
     for a, b in zip(
-        get_ops("numba").group_drawn(fast, 3, 60), get_ops("reference").group_drawn(fast, 3, 60), strict=True
+        get_backend("numba").group_drawn(fast, 3, 60), get_backend("reference").group_drawn(fast, 3, 60), strict=True
     ):
         np.testing.assert_array_equal(a, b)
 
@@ -191,7 +192,7 @@ def test_draws_are_the_same_bits_and_grouped_alike(negatives: int) -> None:
 def test_draws_follow_activity_and_differ_between_sweeps_cells_and_places() -> None:
     tuples = np.zeros((40_000, 6), np.int32)
     tuples[:, 0] = np.random.default_rng(0).geometric(0.2, 40_000)
-    ops = get_ops("numba")
+    ops = get_backend("numba")
     ops.draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(0, 0))
     first = tuples[:, 2:].copy()
     activity = np.bincount(tuples[:, 0], minlength=80) / 40_000
@@ -208,7 +209,7 @@ def test_more_negatives_do_not_change_the_first_ones() -> None:
     few, many = np.zeros((500, 4), np.int32), np.zeros((500, 7), np.int32)
     few[:, 0] = many[:, 0] = np.random.default_rng(0).integers(0, 99, 500)
     for tuples in (few, many):
-        get_ops("numba").draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(1, 1))
+        get_backend("numba").draw_negatives(tuples, 2, tuples[:, 0].copy(), stream_key(1, 1))
     np.testing.assert_array_equal(few[:, 2:], many[:, 2:4])
 
 
@@ -226,7 +227,7 @@ def test_single_precision_storage_agrees_with_double(rank: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_the_number_of_threads_does_not_change_a_bit(threads: int) -> None:
     view, sizes = random_view(5, 12, cells=40_000, spread=400)
-    ops, one = NumbaOps(threads), NumbaOps(1)
+    ops, one = NumbaBackend(threads), NumbaBackend(1)
     for mode in (0, 1):
         blocks = blocks_of(view, sizes, mode)
         assert len(blocks.chunks) > 1
@@ -248,18 +249,18 @@ def test_pieces_cover_every_position_once() -> None:
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    from ringleader.kernels.protocol import _share
+    from ringleader.kernels.threads import share_pieces
 
     def fail(piece: int) -> None:
         raise ValueError(f"piece {piece}")
 
     with pytest.raises(ValueError, match="piece"):
-        _share(fail, range(4), 2)
+        share_pieces(fail, range(4), 2)
 
 
 def test_an_unknown_backend_is_named() -> None:
     with pytest.raises(SettingsError, match="'cuda'"):
-        get_ops("cuda")
+        get_backend("cuda")
 
 
 def test_the_disk_cache_knows_every_file_it_compiles() -> None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ringleader.kernels.layout import NEWTON
-from ringleader.kernels.reference.blocks import move_block, solve_block
+from ringleader.kernels.single_block import move_block, solve_block
 from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.learners.passes import Move, _move_mode

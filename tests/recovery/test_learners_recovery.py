@@ -256,7 +256,6 @@ def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
 def test_leave_one_out_is_close_to_a_refit() -> None:
     """Take a cell out, solve its reviewer again: the log-odds should be what the formula of section 6.4 says."""
     from ringleader.kernels.logistic import logistic
-    from ringleader.kernels.reference import blocks as reference
     from ringleader.model.negatives import group_negatives, view_of
 
     tensor, _ = planted_blocks(5)
@@ -276,8 +275,8 @@ def test_leave_one_out_is_close_to_a_refit() -> None:
         row = int(tensor.coordinates[cell, 0])
         one = problem.blocks(0, group_negatives(problem), np.array([row]))
         for _ in range(8):
-            problem.ops.sweep_blocks(view, one, problem.rule(0), *_nothing(3))
-        errors.append(float(reference.log_odds(view, tensor.coordinates[cell : cell + 1])[0] - formula[cell]))
+            problem.backend.sweep_blocks(view, one, problem.rule(0), *_nothing(3))
+        errors.append(float(problem.backend.log_odds(view, tensor.coordinates[cell : cell + 1])[0] - formula[cell]))
     assert len(blocks.entities) == 300
     assert np.abs(errors).mean() < 0.02
 

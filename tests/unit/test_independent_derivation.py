@@ -12,7 +12,7 @@ from scipy.stats import invgamma, multivariate_normal, norm
 from ringleader.judge.basis import LINEAR
 from ringleader.judge.posterior import ByLabels, ByWeights, Learning, Posterior, Prior, fit_linear, learn_variances
 from ringleader.kernels.layout import no_statistics
-from ringleader.kernels.reference.blocks import prior_variance
+from ringleader.kernels.single_block import prior_variance
 from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
@@ -94,7 +94,7 @@ def test_a_fisher_step_is_newtons_step_on_the_joint_density(backend: str, mode: 
         newton[n] += 0.1 * np.linalg.solve(f, g)
     blocks = problem.blocks(mode, group_negatives(problem) if mode == 0 else None)
     terms, rule = label_terms(problem, state, mode), problem.rule(mode, step=0.1)
-    problem.ops.sweep_blocks(view_of(problem, state), blocks, rule, terms, no_statistics(RANK), np.zeros((0, RANK)))
+    problem.backend.sweep_blocks(view_of(problem, state), blocks, rule, terms, no_statistics(RANK), np.zeros((0, RANK)))
     inside = (newton.min(axis=1) > 0) | (not problem.nonnegative(mode))
     assert inside.any()
     np.testing.assert_allclose(state.rows(mode)[inside], newton[inside], atol=5e-6)
@@ -112,7 +112,7 @@ def test_a_cavity_row_is_the_optimum_without_the_labels(backend: str, free: bool
         root, aim = np.linalg.cholesky(f), g + f @ row
         wanted.append(np.linalg.solve(f, aim) if free else nnls(root.T, np.linalg.solve(root, aim))[0])
     cavity, blocks = np.full((len(terms.target), RANK), np.nan), problem.blocks(1)
-    problem.ops.sweep_blocks(view_of(problem, state), blocks, problem.rule(1), terms, no_statistics(RANK), cavity)
+    problem.backend.sweep_blocks(view_of(problem, state), blocks, problem.rule(1), terms, no_statistics(RANK), cavity)
     np.testing.assert_allclose(cavity[terms.offsets[:4]], wanted, atol=2e-5)
 
 

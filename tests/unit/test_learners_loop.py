@@ -217,8 +217,8 @@ def test_counts_weigh_as_asked() -> None:
     double = SparseTensor.from_arrays(codes, counts=[2, 10, 4])
     twice = build_problem(double, (), problem.config)
     a, b = start_state(problem), start_state(twice)
-    one = problem.ops.block_moments(*_moments_at(problem, a))
-    two = twice.ops.block_moments(*_moments_at(twice, b))
+    one = problem.backend.block_moments(*_moments_at(problem, a))
+    two = twice.backend.block_moments(*_moments_at(twice, b))
     np.testing.assert_allclose(2 * one[0], two[0])
     np.testing.assert_allclose(2 * one[1], two[1])
 

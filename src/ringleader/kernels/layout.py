@@ -30,6 +30,7 @@ class View(NamedTuple):
     contrast: int  # the mode that negatives replace
     factors: Factors  # (sum of n_k, R): the rows of all modes, one mode below the other
     starts: Numbers  # (K,): first row of each mode
+    rows: int  # sum of n_k: entities that the codes may name
     component_weights: Floats  # lambda, (R,)
 
 

@@ -98,7 +98,7 @@ def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move:
     if len(state.first):
         own = slice(state.starts[mode], state.starts[mode + 1])
         statistics = Statistics(state.second[own], state.first[own])
-    problem.ops.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+    problem.backend.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
     refresh_rows(problem, state, mode, terms, cavity)
 
 

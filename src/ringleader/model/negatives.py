@@ -19,7 +19,7 @@ def draw_sweep(problem: Problem, sweep: int) -> None:
     if config.negatives == 0 or problem.fixed_negatives:
         return
     key = stream_key(config.seed, sweep if config.redraw else 0)
-    problem.ops.draw_negatives(problem.tuples, problem.modes, _pool(problem), key)
+    problem.backend.draw_negatives(problem.tuples, problem.modes, _pool(problem), key)
 
 
 def _pool(problem: Problem) -> Codes:
@@ -38,7 +38,7 @@ def _pool(problem: Problem) -> Codes:
 def group_negatives(problem: Problem) -> tuple[Numbers, Codes]:
     """The cells in which each contrast entity was drawn."""
     size = problem.tensor.shape[problem.config.contrast]
-    return problem.ops.group_drawn(problem.tuples, problem.modes, size)
+    return problem.backend.group_drawn(problem.tuples, problem.modes, size)
 
 
 def view_of(problem: Problem, state: State) -> View:
@@ -49,5 +49,6 @@ def view_of(problem: Problem, state: State) -> View:
         problem.config.contrast,
         state.factors,
         problem.starts,
+        problem.rows,
         state.component_weights,
     )

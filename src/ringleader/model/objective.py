@@ -15,7 +15,7 @@ from ringleader.model.state import State
 
 def log_likelihood(problem: Problem, state: State) -> float:
     """Weighted log-likelihood of the training cells and of the negatives drawn last."""
-    own, drawn = problem.ops.log_likelihood(view_of(problem, state))
+    own, drawn = problem.backend.log_likelihood(view_of(problem, state))
     return own + drawn
 
 
@@ -24,7 +24,7 @@ def heldout_log_likelihood(problem: Problem, state: State) -> float:
     total = float(problem.heldout.sum())
     if total == 0:
         return float("nan")
-    own, drawn = problem.ops.log_likelihood(view_of(problem, state)._replace(weights=problem.heldout))
+    own, drawn = problem.backend.log_likelihood(view_of(problem, state)._replace(weights=problem.heldout))
     return (own + drawn) / total
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import EM, FISHER, Rule
-from ringleader.kernels.reference import blocks as reference
+from ringleader.kernels.single_block import label_moments, prior_variance
 from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.priors import label_terms
 from ringleader.model.problem import Problem
@@ -37,14 +37,14 @@ def row_posterior(
     view = view_of(problem, state)
     contrast = mode == problem.config.contrast and problem.config.negatives > 0
     blocks = problem.blocks(mode, group_negatives(problem) if contrast else None, entities)
-    _, curvatures = problem.ops.block_moments(view, blocks, rule)
+    _, curvatures = problem.backend.block_moments(view, blocks, rule)
     means = state.rows(mode)[blocks.entities].astype(np.float64)
     rank = state.rank
-    curvatures[:, np.arange(rank), np.arange(rank)] += 1 / reference.prior_variance(means, rule)
+    curvatures[:, np.arange(rank), np.arange(rank)] += 1 / prior_variance(means, rule)
     terms = label_terms(problem, state, mode)
     if len(terms.target):
         for e, entity in enumerate(blocks.entities):
-            curvatures[e] += reference.label_moments(terms, int(entity), means[e], rule)[1]
+            curvatures[e] += label_moments(terms, int(entity), means[e], rule)[1]
     return means, np.asarray(np.linalg.inv(curvatures), np.float64)
 
 
@@ -56,14 +56,14 @@ def cell_evidence(
     _ensure_drawn(problem, state)
     contrast = mode == problem.config.contrast and problem.config.negatives > 0
     blocks = problem.blocks(mode, group_negatives(problem) if contrast else None)
-    found = problem.ops.leave_one_out(view_of(problem, state), blocks, _rule(problem, mode, curvature))
+    found = problem.backend.leave_one_out(view_of(problem, state), blocks, _rule(problem, mode, curvature))
     return CellEvidence(*found)
 
 
 def cell_log_odds(problem: Problem, state: State, codes: npt.ArrayLike | None = None) -> Floats:
     """phi of tuples of codes (n, K); by default of every cell of the tensor."""
     chosen = problem.tensor.coordinates if codes is None else np.asarray(codes, np.int32)
-    return problem.ops.log_odds(view_of(problem, state), chosen)
+    return problem.backend.log_odds(view_of(problem, state), chosen)
 
 
 def head_log_odds(problem: Problem, state: State, target: int, entities: Any = None) -> Floats:

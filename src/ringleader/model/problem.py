@@ -12,8 +12,9 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
+from ringleader.kernels.checks import check_tuples
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks
-from ringleader.kernels.protocol import Ops, get_ops
+from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor
@@ -34,7 +35,7 @@ class Problem:
     heldout: Floats  # (n_cells,) or (0,): weight of the cells kept from training
     starts: Numbers  # (K,): first factor row of each mode
     fixed_negatives: bool
-    ops: Ops
+    backend: Backend
     plans: dict[int, Blocks]
 
     @property
@@ -111,6 +112,7 @@ def build_problem(
     modes = len(tensor.shape)
     if config.contrast >= modes:
         raise SettingsError(f"contrast is mode {config.contrast}, but the tensor has {modes} modes (counted from 0)")
+    check_tuples(tensor.coordinates, tensor.shape)
     tuples = np.zeros((tensor.n_cells, modes + config.negatives), np.int32)
     tuples[:, :modes] = tensor.coordinates
     if drawn is not None:
@@ -131,7 +133,7 @@ def build_problem(
         heldout=heldout,
         starts=np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64),
         fixed_negatives=drawn is not None,
-        ops=get_ops(config.backend, config.threads or None),
+        backend=get_backend(config.backend, config.threads or None),
         plans={},
     )
 

@@ -1,4 +1,4 @@
-"""Compiled blocks: sum an entity's entries, solve, step. ``numba_sums`` does the sums, ``numba_solve`` the step.
+"""Compiled blocks: sum an entity's entries, solve, step. ``sums`` does the sums, ``solve`` the step.
 
 numba's disk cache looks at this file only, so it carries a checksum of those whose code it compiles: who changes them
 must change it here (a test says so), and the cache is then made anew.
@@ -42,12 +42,12 @@ from ringleader.kernels.numba.sums import (
 )
 
 COMPILED_FROM = "81a042c8393d"
-"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
+"""Checksum of lanes.py, solve.py and sums.py."""
 
 OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
 
 
-class Labels(NamedTuple):
+class BlockLabels(NamedTuple):
     """Label terms of the mode, and where their cavity rows go."""
 
     terms: Terms
@@ -179,7 +179,7 @@ def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> Non
 
 
 @njit(**INNER)
-def _add_labels(labels: Labels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
+def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
     """Solve the cavity row where wanted, then add the labels of one entity."""
     terms, cavity = labels
     mirror(work.curvature, work.rank, work.padded)
@@ -192,7 +192,13 @@ def _add_labels(labels: Labels, entity: int, rule: Rule, work: Work, room: Solve
 
 @njit(**OUTER)
 def sweep_blocks(
-    view: View, blocks: Blocks, rule: Rule, labels: Labels, statistics: Statistics, sums: Floats, span: tuple[int, int]
+    view: View,
+    blocks: Blocks,
+    rule: Rule,
+    labels: BlockLabels,
+    statistics: Statistics,
+    sums: Floats,
+    span: tuple[int, int],
 ) -> None:
     """Update the blocks of tasks ``span`` in place. Same as: ``reference.sweep_blocks`` of those blocks."""
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])

@@ -1,6 +1,6 @@
 """Compiled passes over entries: negatives, their grouping, log-odds and likelihoods.
 
-As in ``numba_blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
+As in ``blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -32,7 +32,7 @@ OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
 COMPILED_FROM = "81a042c8393d"
-"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
+"""Checksum of lanes.py, solve.py and sums.py."""
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

@@ -1,6 +1,6 @@
 """Compiled solver of one block: a small system, the bound at zero, and the ways to step.
 
-numba's disk cache sees changes of ``numba_blocks`` alone: clear it after a change here.
+numba's disk cache sees changes of ``blocks`` alone: clear it after a change here.
 """
 
 # mypy: disable-error-code="untyped-decorator"

@@ -5,7 +5,7 @@ a multiple of four, and the lanes above R hold zeros. While some cells are at wo
 follow are on their way, and the tuples of those after them: an entity has too few cells to wait for its own, so the
 lists are read ahead past its end, where the next entity's cells lie.
 
-numba's disk cache sees changes of ``numba_blocks`` alone: clear it after a change here.
+numba's disk cache sees changes of ``blocks`` alone: clear it after a change here.
 """
 
 # mypy: disable-error-code="untyped-decorator"

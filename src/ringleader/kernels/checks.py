@@ -1,0 +1,105 @@
+"""Do the arrays of a call fit together? Asked before any kernel runs, since kernels read memory without asking.
+
+The codes of a view's tuples are not looked at here: they are checked once, where a problem is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.layout import STATISTICS, Blocks, Rule, Statistics, Terms, View
+
+
+def check_tuples(codes: npt.NDArray[Any], sizes: npt.ArrayLike) -> None:
+    """Codes (n, K) name entities that their modes have: column k from 0 to below ``sizes[k]``."""
+    if codes.ndim != 2 or codes.shape[1] != len(np.asarray(sizes)):
+        raise ValueError(f"codes have shape {codes.shape}; there must be one column for each of {np.size(sizes)} modes")
+    for k, size in enumerate(np.asarray(sizes)):
+        _within(codes[:, k], int(size), f"codes of mode {k}")
+
+
+def check_view(view: View) -> None:
+    """Tuples, weights, factors and component weights of a view fit each other."""
+    modes, rank = len(view.starts), len(view.component_weights)
+    if view.factors.shape != (view.rows, rank):
+        raise ValueError(
+            f"the factors have shape {view.factors.shape}, but the tuples name {view.rows:,} entities and there are "
+            f"{rank} component weights; extend the state to the entities of its problem"
+        )
+    if not view.factors.flags.c_contiguous or view.factors.dtype not in (np.float64, np.float32):
+        raise ValueError("the factors must be a contiguous array of float64 or float32")
+    if view.tuples.ndim != 2 or view.tuples.shape[1] < modes or not 0 <= view.contrast < modes:
+        raise ValueError(f"tuples of shape {view.tuples.shape} with contrast {view.contrast} do not fit {modes} modes")
+    if len(view.weights) not in (1, len(view.tuples)):
+        raise ValueError(f"there are {len(view.weights):,} weights for {len(view.tuples):,} cells")
+    if view.starts[0] != 0 or view.starts[-1] > view.rows:
+        raise ValueError("the first rows of the modes do not fit the factors")
+
+
+def check_cells(view: View, cells: Codes) -> None:
+    """The view fits, and cells are cells of it."""
+    check_view(view)
+    _within(cells, len(view.tuples), "cells")
+
+
+def check_codes(view: View, codes: Codes) -> None:
+    """The view fits, and codes (n, K) name entities that its modes have."""
+    check_view(view)
+    check_tuples(np.asarray(codes), sizes_of(view))
+
+
+def check_blocks(view: View, blocks: Blocks) -> None:
+    """The view fits, and the blocks are blocks of entities and cells of it."""
+    check_view(view)
+    count = len(blocks.entities)
+    if not 0 <= blocks.mode < len(view.starts):
+        raise ValueError(f"blocks of mode {blocks.mode} do not fit {len(view.starts)} modes")
+    _within(blocks.entities, int(sizes_of(view)[blocks.mode]), f"entities of mode {blocks.mode}")
+    for begins, ends, cells in (
+        (blocks.begins, blocks.ends, blocks.cells),
+        (blocks.drawn_begins, blocks.drawn_ends, blocks.drawn_cells),
+    ):
+        if not len(begins) == len(ends) == count:
+            raise ValueError(f"{count:,} blocks have {len(begins):,} beginnings and {len(ends):,} ends")
+        if count and (begins.min() < 0 or ends.max() > len(cells) or (ends < begins).any()):
+            raise ValueError(f"blocks lie outside their list of {len(cells):,} cells")
+        _within(cells, len(view.tuples), "cells of blocks")
+    if not len(blocks.scale) == len(blocks.rate) == len(blocks.first_chunk) - 1 == count:
+        raise ValueError("scales, rates and pieces of the blocks differ in number")
+    if blocks.tasks[0] != 0 or blocks.tasks[-1] != count or blocks.first_chunk[-1] != len(blocks.chunks):
+        raise ValueError("the pieces of work do not cover the blocks")
+
+
+def check_labels(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
+    """Label terms, carried statistics and the room for cavity rows fit the blocks' mode."""
+    rank, size = view.factors.shape[1], int(sizes_of(view)[blocks.mode])
+    if len(terms.offsets) > 1:
+        if (
+            len(terms.offsets) != size + 1
+            or terms.offsets[-1] != len(terms.target)
+            or len(terms.value) != len(terms.target)
+        ):
+            raise ValueError(f"label terms of {len(terms.offsets) - 1:,} entities do not fit a mode of {size:,}")
+        _within(terms.target, len(terms.beta), "targets of label terms")
+        if terms.beta.shape[1:] != (rank + 1,) or len(terms.noise) != len(terms.beta):
+            raise ValueError(f"heads of shape {terms.beta.shape} do not fit rank {rank}")
+        if len(cavity) and cavity.shape != (len(terms.target), rank):
+            raise ValueError(f"cavity rows of shape {cavity.shape} do not fit {len(terms.target):,} label terms")
+    if rule.action == STATISTICS:
+        expected = (size, rank * (rank + 1) // 2), (size, rank)
+        if (statistics.second.shape, statistics.first.shape) != expected:
+            raise ValueError(f"statistics of shape {statistics.second.shape} do not fit a mode of {size:,}")
+
+
+def sizes_of(view: View) -> Numbers:
+    """Entities of each mode."""
+    return np.diff(view.starts, append=view.rows)
+
+
+def _within(values: npt.NDArray[Any], size: int, what: str) -> None:
+    if len(values) and (values.min() < 0 or values.max() >= size):
+        raise ValueError(f"{what} run from {values.min():,} to {values.max():,}; they must be from 0 to below {size:,}")
