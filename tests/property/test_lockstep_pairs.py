@@ -15,7 +15,6 @@ from ringleader.kernels.reference.pairs import memberships
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
 
-
 ORACLE = get_backend("reference")
 every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
 

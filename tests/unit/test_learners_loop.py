@@ -224,9 +224,9 @@ def test_counts_weigh_as_asked() -> None:
 
 
 def _moments_at(problem: Problem, state: State) -> tuple:  # type: ignore[type-arg]
-    from ringleader.model.negatives import view_of
+    from ringleader.model.negatives import draw_sweep, view_of
 
-    return view_of(problem, state), problem.blocks(1), problem.rule(1)
+    return view_of(problem, state, draw_sweep(problem, 0)), problem.blocks(1), problem.rule(1)
 
 
 def test_start_rows_are_taken_and_checked() -> None:

@@ -25,10 +25,14 @@ name = "gibbs"
 
 
 def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
-    """One draw of every block, in place; with ``touched``, of the modes it names alone (lambda and heads stay)."""
+    """One draw of every block; with ``touched``, of the modes it names alone (lambda and heads stay)."""
+    if problem.redraws:
+        raise SettingsError(
+            "the Gibbs sampler keeps its negatives; build the problem with learner='gibbs' or redraw=False"
+        )
     generator = np.random.default_rng([problem.config.seed, state.sweep, 0x61BB5])
-    draw_sweep(problem, 0)
-    view = view_of(problem, state)
+    state = state.copy()
+    view = view_of(problem, state, draw_sweep(problem, state.sweep))
     entries = entries_of(view, np.arange(problem.tensor.n_cells))
     for mode in range(problem.modes):
         if touched is None or mode in touched:

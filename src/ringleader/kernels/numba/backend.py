@@ -59,14 +59,18 @@ class NumbaBackend:
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
     ) -> None:
+        if not view.factors.flags.writeable:
+            raise ValueError("a sweep writes into the factors, and these are read-only; copy the state first")
         check_blocks(view, blocks)
         check_labels(view, blocks, rule, terms, statistics, cavity)
         labels = compiled_blocks.BlockLabels(terms, cavity)
-        sums = self._sum_chunks(view, blocks, rule)
-        self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(view, blocks, rule, labels, statistics, sums, s))
+        sums = self._sum_chunks(_for_reading(view), blocks, rule)
+        moved = _for_reading(view)._replace(factors=view.factors)
+        self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(moved, blocks, rule, labels, statistics, sums, s))
 
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
+        view = _for_reading(view)
         count, rank = len(blocks.entities), view.factors.shape[1]
         out = np.zeros((count, rank)), np.zeros((count, rank, rank))
         sums = self._sum_chunks(view, blocks, rule)
@@ -78,7 +82,7 @@ class NumbaBackend:
         rank = view.factors.shape[1]
         sums = _zero_sums(-(-len(cells) // CHUNK) + 1, rank)
         sums[-1, -1, :rank] = view.component_weights
-        unweighted = view._replace(component_weights=np.ones(rank))
+        unweighted = _for_reading(view._replace(component_weights=np.ones(rank)))
         kernel = compiled_blocks.lambda_moments
         self._over(len(sums) - 1, 1, lambda span: kernel(unweighted, read_only(cells), rule, sums, span), CHUNK)
         total = sums[:-1].sum(axis=0)
@@ -87,6 +91,7 @@ class NumbaBackend:
 
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
+        view = _for_reading(view)
         out = np.empty(len(codes))
         codes = read_only(np.asarray(codes, np.int32))
         self._over(len(codes), 16384, lambda span: compiled_entries.log_odds(view, codes, out, span))
@@ -94,6 +99,7 @@ class NumbaBackend:
 
     def log_likelihood(self, view: View) -> tuple[float, float]:
         check_view(view)
+        view = _for_reading(view)
         sums = np.zeros((-(-len(view.tuples) // ENTRIES), 2))
         kernel = compiled_entries.log_likelihood
         self._over(len(sums), 4, lambda span: kernel(view, sums, span, ENTRIES), ENTRIES)
@@ -102,6 +108,7 @@ class NumbaBackend:
 
     def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
         check_blocks(view, blocks)
+        view = _for_reading(view)
         out = tuple(np.full(len(view.tuples), np.nan) for _ in range(3))
         sums = self._sum_chunks(view, blocks, rule)
         self._tasks(blocks, lambda s: compiled_blocks.leave_one_out(view, blocks, rule, sums, out, s))
@@ -127,6 +134,19 @@ class NumbaBackend:
                 call((0, count))
             return
         share_pieces(lambda i: call((i, min(i + piece, count))), range(0, count, piece), self.threads)
+
+
+def _for_reading(view: View) -> View:
+    """The view with read-only arrays: one compiled kernel, whether the caller's can be written to or not."""
+    return View(
+        read_only(view.tuples),
+        read_only(view.weights),
+        int(view.contrast),
+        read_only(view.factors),
+        read_only(view.starts),
+        int(view.rows),
+        read_only(view.component_weights),
+    )
 
 
 def _zero_sums(count: int, rank: int) -> Floats:
