@@ -43,9 +43,12 @@ class NumbaBackend:
 
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         codes, counter = np.ascontiguousarray(pool), np.uint64(key)
-        self._over(
-            len(tuples), 65536, lambda span: compiled_entries.draw_negatives(tuples, codes, modes, counter, span)
-        )
+
+        def draw(span: tuple[int, int]) -> None:
+            with np.errstate(over="ignore"):  # counters wrap; without compilation NumPy would warn
+                compiled_entries.draw_negatives(tuples, codes, modes, counter, span)
+
+        self._over(len(tuples), 65536, draw)
 
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
         draws = len(tuples) * (tuples.shape[1] - modes)
@@ -91,10 +94,9 @@ class NumbaBackend:
 
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
-        view = _for_reading(view)
+        view = _for_reading(view._replace(tuples=np.asarray(codes, np.int32)))
         out = np.empty(len(codes))
-        codes = read_only(np.asarray(codes, np.int32))
-        self._over(len(codes), 16384, lambda span: compiled_entries.log_odds(view, codes, out, span))
+        self._over(len(codes), 16384, lambda span: compiled_entries.log_odds(view, out, span))
         return out
 
     def log_likelihood(self, view: View) -> tuple[float, float]:

@@ -6,17 +6,20 @@ is ever stored, and the work is the sum of s^2 over group sizes s. Every actor i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numba import njit
 
+from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 
+COMPILED_FROM = "bcbfd85dca90"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
 Kernel = Callable[..., Any]
-compiled = cast(Callable[[Kernel], Kernel], njit(cache=True, error_model="numpy", nogil=True))
+compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 """numba's decorator, with a type that mypy can follow."""
 
 
@@ -89,8 +92,8 @@ def lockstep_of_actors(
                 mu += own[exposure.slots[e]] * exposure.values[e]
             mu = max(mu, rule.floor)
             c = float(shared[j])
-            llr = c * math.log(c / mu) - rates[j] - (c - mu) - rule.doubt
-            if c > mu and llr > 0.0:
+            llr = c * logarithm_of_one(c / mu) - rates[j] - (c - mu) - rule.doubt if c > mu else 0.0
+            if llr > 0.0:
                 if filled == len(columns):
                     columns = np.concatenate((columns, np.empty(filled, np.int32)))
                     values = np.concatenate((values, np.empty(filled, np.float64)))
@@ -100,7 +103,7 @@ def lockstep_of_actors(
                 lengths[i] += 1
             if c - 1.0 > mu:
                 rest = c - 1.0  # rates becomes the LLR without one group, but for that group's rate
-                rates[j] = rest * math.log(rest / mu) - rates[j] - (rest - mu) - rule.doubt
+                rates[j] = rest * logarithm_of_one(rest / mu) - rates[j] - (rest - mu) - rule.doubt
             else:
                 shared[j] = 0
         for p in range(first, last):
