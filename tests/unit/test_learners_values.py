@@ -14,7 +14,7 @@ from ringleader.learners import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import LEARNERS, ModelConfig
 from ringleader.model.negatives import draw_sweep, negatives_of
 from ringleader.model.objective import heldout_log_likelihood, log_likelihood
-from ringleader.model.posterior import cell_evidence, row_posterior
+from ringleader.model.posterior import cell_evidence
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.tensor.sparse import SparseTensor
@@ -63,7 +63,7 @@ def test_the_likelihood_of_a_sweep_is_of_its_negatives_whoever_draws_in_between(
         states.append(info.state)
         for earlier in states:  # evidence of other sweeps asks for other draws
             cell_evidence(problem, earlier)
-            row_posterior(problem, earlier, 0, [1, 2])
+            cell_evidence(problem, earlier, 1)
         draw_sweep(problem, 77)
         measured.append((log_likelihood(problem, info.state), heldout_log_likelihood(problem, info.state)))  # type: ignore[arg-type]
 

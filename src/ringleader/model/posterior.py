@@ -1,4 +1,4 @@
-"""What the fast path believes beyond its point estimate: row posteriors, and log-odds without an entry's own pull."""
+"""Log-odds of cells and of heads under a state, and those of a cell without its own pull."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import EM, FISHER, Rule, read_only
-from ringleader.kernels.single_block import label_moments, prior_variance
 from ringleader.model.negatives import group_negatives, negatives_of, view_of
-from ringleader.model.priors import label_terms
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -22,29 +20,6 @@ class CellEvidence(NamedTuple):
     log_odds: Floats  # phi, (n_cells,)
     leverage: Floats  # h = c' A^-1 c
     weight: Floats  # the entry's weight in A
-
-
-def row_posterior(
-    problem: Problem, state: State, mode: int, entities: npt.ArrayLike | None = None, *, curvature: str | None = None
-) -> tuple[Floats, Floats]:
-    """Laplace posterior of rows given everything else: means (E, R) and covariances (E, R, R).
-
-    The covariance is the inverse of the block's curvature, without regard to bounds at zero.
-    """
-    rule = _rule(problem, mode, curvature)
-    tuples = negatives_of(problem, state)
-    view = view_of(problem, state, tuples)
-    contrast = mode == problem.config.contrast
-    blocks = problem.blocks(mode, group_negatives(problem, tuples) if contrast else None, entities)
-    _, curvatures = problem.backend.block_moments(view, blocks, rule)
-    means = state.rows(mode)[blocks.entities].astype(np.float64)
-    rank = state.rank
-    curvatures[:, np.arange(rank), np.arange(rank)] += 1 / prior_variance(means, rule)
-    terms = label_terms(problem, state, mode)
-    if len(terms.target):
-        for e, entity in enumerate(blocks.entities):
-            curvatures[e] += label_moments(terms, int(entity), means[e], rule)[1]
-    return means, np.asarray(np.linalg.inv(curvatures), np.float64)
 
 
 def cell_evidence(
