@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ringleader.errors import ModelFileError
+from ringleader.kernels.checks import check_lists
 from ringleader.kernels.layout import Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
 from ringleader.kernels.protocol import Backend, backend_names, get_backend
 from ringleader.learners import fit_loop
@@ -83,8 +84,8 @@ def test_factors_that_are_too_short_are_refused(backend: Backend, operation: str
     ("changes", "message"),
     [
         ({"entities": np.array([0, 1, 2, 3, 5], np.int32)}, "entities of mode 1"),
-        ({"cells": np.full(30, 30, np.int32)}, "cells of blocks run from 30 to 30"),
-        ({"ends": np.array([1, 2, 3, 4, 31])}, "outside their list"),
+        ({"entities": np.array([0, 1, 2, 3, -1], np.int32)}, "entities of mode 1 run from -1"),
+        ({"ends": np.array([1, 2, 3, 4])}, "differ in number"),
         ({"tasks": np.array([0, 4])}, "pieces of work"),
         ({"rate": np.ones(4)}, "differ in number"),
         ({"mode": 2}, "mode 2"),
@@ -96,6 +97,22 @@ def test_blocks_that_do_not_fit_their_view_are_refused(
     for operation in ("sweep_blocks", "block_moments", "leave_one_out"):
         with pytest.raises(ValueError, match=message):
             call(backend, operation, small_view(), **changes)
+
+
+def test_lists_that_leave_their_cells_are_refused_where_blocks_are_made() -> None:
+    view = small_view()
+    blocks = second_mode(view)
+    check_lists(blocks, 30)
+    for changes, message in (
+        ({"cells": np.full(30, 30, np.int32)}, "cells of blocks run from 30 to 30"),
+        ({"ends": np.array([1, 2, 3, 4, 31])}, "outside their list"),
+        ({"drawn_ends": np.array([0, 0, 0, 0, 1])}, "outside their list of 0 cells"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_lists(blocks._replace(**changes), 30)  # type: ignore[arg-type]
+    problem, _ = small_problem()
+    with pytest.raises(ValueError, match="outside their list"):
+        problem.blocks(0, (np.full(21, 99), np.zeros(3, np.int32) * 0))
 
 
 @every_backend

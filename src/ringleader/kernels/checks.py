@@ -1,6 +1,7 @@
 """Do the arrays of a call fit together? Asked before any kernel runs, since kernels read memory without asking.
 
-The codes of a view's tuples are not looked at here: they are checked once, where a problem is built.
+Backends ask in every call what costs little: shapes, and which rows are written. What needs a look at every cell is
+asked once: ``check_tuples`` where a problem is built, ``check_lists`` where its blocks are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.arrays import Codes, Floats
 from ringleader.kernels.layout import STATISTICS, Blocks, Rule, Statistics, Terms, View
 
 
@@ -30,7 +31,7 @@ def check_view(view: View) -> None:
             f"the factors have shape {view.factors.shape}, but the tuples name {view.rows:,} entities and there are "
             f"{rank} component weights; extend the state to the entities of its problem"
         )
-    if not view.factors.flags.c_contiguous or view.factors.dtype not in (np.float64, np.float32):
+    if not view.factors.flags.c_contiguous or view.factors.dtype.char not in "df":
         raise ValueError("the factors must be a contiguous array of float64 or float32")
     if view.tuples.ndim != 2 or view.tuples.shape[1] < modes or not 0 <= view.contrast < modes:
         raise ValueError(f"tuples of shape {view.tuples.shape} with contrast {view.contrast} do not fit {modes} modes")
@@ -49,34 +50,37 @@ def check_cells(view: View, cells: Codes) -> None:
 def check_codes(view: View, codes: Codes) -> None:
     """The view fits, and codes (n, K) name entities that its modes have."""
     check_view(view)
-    check_tuples(np.asarray(codes), sizes_of(view))
+    check_tuples(np.asarray(codes), [size_of(view, mode) for mode in range(len(view.starts))])
 
 
 def check_blocks(view: View, blocks: Blocks) -> None:
-    """The view fits, and the blocks are blocks of entities and cells of it."""
+    """The view fits, the blocks are blocks of its entities, and their parts are as many as they are."""
     check_view(view)
     count = len(blocks.entities)
     if not 0 <= blocks.mode < len(view.starts):
         raise ValueError(f"blocks of mode {blocks.mode} do not fit {len(view.starts)} modes")
-    _within(blocks.entities, int(sizes_of(view)[blocks.mode]), f"entities of mode {blocks.mode}")
-    for begins, ends, cells in (
-        (blocks.begins, blocks.ends, blocks.cells),
-        (blocks.drawn_begins, blocks.drawn_ends, blocks.drawn_cells),
-    ):
-        if not len(begins) == len(ends) == count:
-            raise ValueError(f"{count:,} blocks have {len(begins):,} beginnings and {len(ends):,} ends")
-        if count and (begins.min() < 0 or ends.max() > len(cells) or (ends < begins).any()):
-            raise ValueError(f"blocks lie outside their list of {len(cells):,} cells")
-        _within(cells, len(view.tuples), "cells of blocks")
-    if not len(blocks.scale) == len(blocks.rate) == len(blocks.first_chunk) - 1 == count:
-        raise ValueError("scales, rates and pieces of the blocks differ in number")
+    _within(blocks.entities, size_of(view, blocks.mode), f"entities of mode {blocks.mode}")
+    lists = len(blocks.begins) == len(blocks.ends) == len(blocks.drawn_begins) == len(blocks.drawn_ends) == count
+    if not lists or not len(blocks.scale) == len(blocks.rate) == len(blocks.first_chunk) - 1 == count:
+        raise ValueError(f"lists, scales, rates and pieces of {count:,} blocks differ in number")
     if blocks.tasks[0] != 0 or blocks.tasks[-1] != count or blocks.first_chunk[-1] != len(blocks.chunks):
         raise ValueError("the pieces of work do not cover the blocks")
 
 
+def check_lists(blocks: Blocks, n_cells: int) -> None:
+    """The lists of the blocks lie within their arrays, and name cells that there are."""
+    for begins, ends, cells in (
+        (blocks.begins, blocks.ends, blocks.cells),
+        (blocks.drawn_begins, blocks.drawn_ends, blocks.drawn_cells),
+    ):
+        if len(begins) and (begins.min() < 0 or ends.max() > len(cells) or (ends < begins).any()):
+            raise ValueError(f"blocks lie outside their list of {len(cells):,} cells")
+        _within(cells, n_cells, "cells of blocks")
+
+
 def check_labels(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
     """Label terms, carried statistics and the room for cavity rows fit the blocks' mode."""
-    rank, size = view.factors.shape[1], int(sizes_of(view)[blocks.mode])
+    rank, size = view.factors.shape[1], size_of(view, blocks.mode)
     if len(terms.offsets) > 1:
         if (
             len(terms.offsets) != size + 1
@@ -95,11 +99,16 @@ def check_labels(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistic
             raise ValueError(f"statistics of shape {statistics.second.shape} do not fit a mode of {size:,}")
 
 
-def sizes_of(view: View) -> Numbers:
-    """Entities of each mode."""
-    return np.diff(view.starts, append=view.rows)
+def size_of(view: View, mode: int) -> int:
+    """Entities of a mode."""
+    end = view.starts[mode + 1] if mode + 1 < len(view.starts) else view.rows
+    return int(end - view.starts[mode])
 
 
 def _within(values: npt.NDArray[Any], size: int, what: str) -> None:
-    if len(values) and (values.min() < 0 or values.max() >= size):
+    if len(values) == 0:
+        return
+    # As numbers without a sign, negative ones are the largest of all: one pass finds both.
+    most = values.view(np.uint32).max() if values.dtype == np.int32 and values.flags.c_contiguous else -1
+    if most >= size or (most < 0 and (values.min() < 0 or values.max() >= size)):
         raise ValueError(f"{what} run from {values.min():,} to {values.max():,}; they must be from 0 to below {size:,}")

@@ -119,8 +119,8 @@ def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
 
 def _chosen(problem: Problem, mode: int, touched: Touched) -> Numbers:
     """Codes of the touched entities of a mode; labelled ones join where labels move the factors."""
-    given = np.asarray(touched.get(mode, np.zeros(0, np.int64)))
-    codes = np.flatnonzero(given) if given.dtype == np.bool_ else given
+    entities = np.asarray(touched.get(mode, np.zeros(0, np.int64)))
+    codes = np.flatnonzero(entities) if entities.dtype == np.bool_ else entities
     parts = [codes.astype(np.int64)]
     if problem.config.joint and len(codes):
         parts += [problem.targets[t].codes.astype(np.int64) for t in problem.targets_of(mode)]

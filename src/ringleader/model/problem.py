@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.checks import check_tuples
+from ringleader.kernels.checks import check_lists, check_tuples
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks, read_only
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.known.labels import Target
@@ -93,7 +93,9 @@ class Problem:
         chosen = np.arange(len(offsets) - 1) if entities is None else np.asarray(entities)
         lists = [(ranges[chosen], ranges[chosen + 1], members) for ranges, members in
                  ([(offsets, cells)] if drawn is None else [(offsets, cells), drawn])]  # fmt: skip
-        return plan_blocks(mode, chosen, *lists)
+        blocks = plan_blocks(mode, chosen, *lists)
+        check_lists(blocks, self.tensor.n_cells)
+        return blocks
 
 
 def build_problem(
@@ -150,8 +152,8 @@ def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]
     weight = {"one": np.ones_like(counts), "log": 1 + np.log(counts), "count": counts}[config.count_weight]
     if config.heldout == 0:
         return weight, np.zeros(0)
-    kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout
-    return np.where(kept, weight, 0.0), np.where(kept, 0.0, weight)
+    training = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout
+    return np.where(training, weight, 0.0), np.where(training, 0.0, weight)
 
 
 def _numbers(tensor: SparseTensor) -> npt.NDArray[np.uint64]:
@@ -184,8 +186,8 @@ def _checked(target: Target, tensor: SparseTensor) -> Target:
 
 def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config: ModelConfig) -> dict[int, Floats]:
     checked: dict[int, Floats] = {}
-    for mode, given in rows.items():
-        array = np.asarray(given, np.float64)
+    for mode, start in rows.items():
+        array = np.asarray(start, np.float64)
         if not 0 <= mode < len(tensor.shape) or array.shape != (tensor.shape[mode], config.rank):
             raise SettingsError(
                 f"start rows of mode {mode} have shape {array.shape}; give one row of {config.rank} per entity"

@@ -99,9 +99,9 @@ def extend_state(state: State, sizes: Sequence[int], rows: Mapping[int, npt.Arra
         if end < middle:
             raise ModelFileError(f"mode {mode} had {len(old):,} entities and now {sizes[mode]:,}; codes must stay")
         factors[begin:middle] = old
-        given = (rows or {}).get(mode)
+        new = (rows or {}).get(mode)
         mean = old.mean(axis=0) if len(old) else np.full(rank, 0.5)
-        factors[middle:end] = mean if given is None else np.asarray(given)
+        factors[middle:end] = mean if new is None else np.asarray(new)
         if carried:
             was = slice(state.starts[mode], state.starts[mode + 1])
             second[begin:middle], first[begin:middle] = state.second[was], state.first[was]

@@ -67,8 +67,8 @@ class NumbaBackend:
         check_blocks(view, blocks)
         check_labels(view, blocks, rule, terms, statistics, cavity)
         labels = compiled_blocks.BlockLabels(terms, cavity)
-        sums = self._sum_chunks(_for_reading(view), blocks, rule)
-        moved = _for_reading(view)._replace(factors=view.factors)
+        reading = _for_reading(view)
+        sums, moved = self._sum_chunks(reading, blocks, rule), reading._replace(factors=view.factors)
         self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(moved, blocks, rule, labels, statistics, sums, s))
 
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
