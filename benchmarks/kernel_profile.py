@@ -26,7 +26,7 @@ def leave_out(variant: str) -> None:
     """Replace a part of the kernels by nothing, before anything is compiled."""
     from numba import njit
 
-    from ringleader.kernels import numba_blocks, numba_sums
+    from ringleader.kernels.numba import blocks, sums
 
     @njit
     def no_sums(work: Any, count: int, rule: Any) -> None:
@@ -38,9 +38,9 @@ def leave_out(variant: str) -> None:
             room.point[r] = own[r]
 
     if variant == "no-sums":
-        numba_sums._flush = no_sums
+        sums._flush = no_sums
     elif variant == "no-steps":
-        numba_blocks.move = no_step
+        blocks.move = no_step
 
 
 def measure(variant: str, cells: int, rank: int, repeats: int) -> dict[str, float]:
@@ -69,9 +69,9 @@ def measure(variant: str, cells: int, rank: int, repeats: int) -> dict[str, floa
 
     for repeat in range(repeats + 1):
         state = first.copy()
-        view = view_of(problem, state)
-        timed("drawing negatives", draw_sweep, problem, 0)
-        drawn = timed("grouping negatives", group_negatives, problem)
+        tuples = timed("drawing negatives", draw_sweep, problem, repeat)
+        view = view_of(problem, state, tuples)
+        drawn = timed("grouping negatives", group_negatives, problem, tuples)
         for mode in problem.sweep_order():
             contrast = mode == config.contrast
             blocks = problem.blocks(mode, drawn if contrast else None)

@@ -1,4 +1,4 @@
-"""The compiled pair kernels against plain NumPy, on random groups."""
+"""The pair counting of every backend against the reference, on random groups."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.kernels.numba import pairs
-from ringleader.kernels.numba.pairs import Exposure, Graph, Groups, Rule
-from ringleader.kernels.reference import pairs as pairs_reference
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.protocol import Backend, backend_names, get_backend
+from ringleader.kernels.reference.pairs import memberships
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
+
+ORACLE = get_backend("reference")
+every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
 
 
 @st.composite
@@ -35,18 +38,19 @@ def cut(market: tuple[np.ndarray, int, Places], popularity: float = 1.0, max_gro
     return meet(*market, LockstepSettings(popularity=popularity, max_group=max_group))
 
 
-def count(kernels: object, meetings: Meetings, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def count(backend: Backend, meetings: Meetings, rule: PairRule) -> tuple[np.ndarray, np.ndarray]:
     """Scores of the memberships and the dense LLR matrix."""
     groups: Groups = meetings.groups
     exposure: Exposure = expose(meetings)
     n = len(groups.actor_offsets) - 1
     scores, lengths = np.full(len(groups.members), np.nan), np.full(n, -1, np.int64)
-    columns, values = kernels.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))  # type: ignore[attr-defined]
+    columns, values = backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))
     dense = np.zeros((n, n))
     dense[np.repeat(np.arange(n), lengths), columns] = values
     return scores, dense
 
 
+@every_backend
 @settings(max_examples=150, deadline=None)
 @given(
     reviews(),
@@ -56,11 +60,16 @@ def count(kernels: object, meetings: Meetings, rule: Rule) -> tuple[np.ndarray, 
     st.sampled_from([0.0, 1.5]),
 )
 def test_counting_agrees_with_the_oracle(
-    market: tuple[np.ndarray, int, Places], popularity: float, min_shared: int, floor: float, doubt: float
+    backend: Backend,
+    market: tuple[np.ndarray, int, Places],
+    popularity: float,
+    min_shared: int,
+    floor: float,
+    doubt: float,
 ) -> None:
     meetings = cut(market, popularity)
-    scores, dense = count(pairs, meetings, Rule(min_shared, floor, doubt))
-    expected_scores, expected = count(pairs_reference, meetings, Rule(min_shared, floor, doubt))
+    scores, dense = count(backend, meetings, PairRule(min_shared, floor, doubt))
+    expected_scores, expected = count(ORACLE, meetings, PairRule(min_shared, floor, doubt))
     np.testing.assert_allclose(dense, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(dense, dense.T, rtol=1e-9, atol=1e-9)
@@ -75,7 +84,7 @@ def test_groups_are_the_distinct_actors_of_each_place(market: tuple[np.ndarray, 
     dense[who, places.items, places.windows] = 1.0
     size = dense.sum(axis=0)
     chosen = (size >= 2) & (size <= max_group)
-    member = pairs_reference.memberships(meetings.groups)
+    member = memberships(meetings.groups)
     np.testing.assert_array_equal(member, dense[:, chosen])
     assert meetings.skipped_groups == (size > max_group).sum()
     assert meetings.skipped_memberships == size[size > max_group].sum()
@@ -86,18 +95,19 @@ def test_groups_are_the_distinct_actors_of_each_place(market: tuple[np.ndarray, 
     np.testing.assert_array_equal(owner[meetings.groups.spots], meetings.groups.members)
 
 
+@every_backend
 @settings(max_examples=60, deadline=None)
 @given(reviews())
-def test_shared_groups_are_the_product_of_memberships(market: tuple[np.ndarray, int, Places]) -> None:
+def test_shared_groups_are_the_product_of_memberships(backend: Backend, market: tuple[np.ndarray, int, Places]) -> None:
     """G G' counts meetings: with log rates 0 and mu at a floor f the LLR is c log(c / f) - (c - f)."""
     meetings = cut(market, popularity=0.0)
     groups = meetings.groups
-    member = pairs_reference.memberships(groups)
+    member = memberships(groups)
     shared = member @ member.T
     n, floor = len(shared), 0.01
     nowhere = Exposure(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 1)
     scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
-    columns, values = pairs.lockstep_of_actors(groups, nowhere, Rule(2, floor, 0.0), scores, lengths, (0, n))
+    columns, values = backend.lockstep_of_actors(groups, nowhere, PairRule(2, floor, 0.0), scores, lengths, (0, n))
     expected = np.where(shared >= 2, shared * np.log(np.maximum(shared, 1) / floor) - (shared - floor), 0.0)
     np.fill_diagonal(expected, 0.0)
     dense = np.zeros((n, n))
@@ -105,9 +115,12 @@ def test_shared_groups_are_the_product_of_memberships(market: tuple[np.ndarray, 
     np.testing.assert_allclose(dense, expected, atol=1e-9)
 
 
+@every_backend
 @settings(max_examples=100, deadline=None)
 @given(reviews(), st.integers(0, 2**32 - 1), st.floats(0.0, 1.0))
-def test_third_parties_agree_with_the_oracle(market: tuple[np.ndarray, int, Places], seed: int, density: float) -> None:
+def test_third_parties_agree_with_the_oracle(
+    backend: Backend, market: tuple[np.ndarray, int, Places], seed: int, density: float
+) -> None:
     groups = cut(market).groups
     n = len(groups.actor_offsets) - 1
     rng = np.random.default_rng(seed)
@@ -118,19 +131,21 @@ def test_third_parties_agree_with_the_oracle(market: tuple[np.ndarray, int, Plac
     graph = Graph(offsets, column.astype(np.int32), ties[row, column])
     found, expected = np.zeros(len(groups.members)), np.zeros(len(groups.members))
     span = (0, len(groups.offsets) - 1)
-    pairs.support_of_groups(groups, graph, found, span)
-    pairs_reference.support_of_groups(groups, graph, expected, span)
+    backend.support_of_groups(groups, graph, found, span)
+    ORACLE.support_of_groups(groups, graph, expected, span)
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
+@every_backend
 @given(st.lists(st.integers(0, 9), max_size=50))
-def test_stable_order_is_a_stable_sort(codes: list[int]) -> None:
+def test_stable_order_is_a_stable_sort(backend: Backend, codes: list[int]) -> None:
     array = np.array(codes, np.int32)
-    np.testing.assert_array_equal(pairs.stable_order(array, 10), np.argsort(array, kind="stable"))
+    np.testing.assert_array_equal(backend.stable_order(array, 10), np.argsort(array, kind="stable"))
 
 
+@every_backend
 @pytest.mark.parametrize("cuts", [[0, 12], [0, 1, 2, 7, 12]])
-def test_pieces_of_the_work_add_up(cuts: list[int]) -> None:
+def test_pieces_of_the_work_add_up(backend: Backend, cuts: list[int]) -> None:
     rng = np.random.default_rng(3)
     market = (
         rng.integers(0, 12, 200).astype(np.int32),
@@ -138,10 +153,10 @@ def test_pieces_of_the_work_add_up(cuts: list[int]) -> None:
         Places(*(rng.integers(0, 3, (2, 200)).astype(np.int32)), 3),
     )
     meetings = cut(market)
-    whole_scores, whole = count(pairs, meetings, Rule(2, 1e-4, 0.5))
+    whole_scores, whole = count(backend, meetings, PairRule(2, 1e-4, 0.5))
     scores, lengths = np.zeros(len(whole_scores)), np.zeros(12, np.int64)
     parts = [
-        pairs.lockstep_of_actors(meetings.groups, expose(meetings), Rule(2, 1e-4, 0.5), scores, lengths, (a, b))
+        backend.lockstep_of_actors(meetings.groups, expose(meetings), PairRule(2, 1e-4, 0.5), scores, lengths, (a, b))
         for a, b in itertools.pairwise(cuts)
     ]
     dense = np.zeros((12, 12))

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from ringleader.errors import SettingsError
+from ringleader.kernels.layout import EM, FISHER
 from ringleader.kernels.logistic import expected_omega
 from ringleader.known.labels import Target
 from ringleader.learners import fit_loop, get_learner
 from ringleader.learners.gibbs import _above_zero, polya_gamma
 from ringleader.model.config import ModelConfig
-from ringleader.model.posterior import row_posterior
-from ringleader.model.problem import build_problem
+from ringleader.model.negatives import group_negatives, negatives_of, view_of
+from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
+from ringleader.model.state import State
 from ringleader.tensor.sparse import SparseTensor
 
 pytest.importorskip("polyagamma")
@@ -37,6 +39,14 @@ def test_truncated_normals_stay_above_zero_in_the_far_tail() -> None:
     assert near.mean() == pytest.approx(np.sqrt(2 / np.pi), rel=0.05)
 
 
+def laplace(problem: Problem, state: State, curvature: int) -> np.ndarray:
+    """Covariances of the rows of mode 0 given everything else, (n, R, R): inverses of the blocks' curvatures."""
+    tuples = negatives_of(problem, state)
+    blocks, rule = problem.blocks(0, group_negatives(problem, tuples)), problem.rule(0)._replace(curvature=curvature)
+    curvatures = problem.backend.block_moments(view_of(problem, state, tuples), blocks, rule)[1]
+    return np.linalg.inv(curvatures + np.eye(state.rank) / problem.config.variance)
+
+
 def test_intervals_of_the_fast_path_against_the_sampler() -> None:
     """Rows of one mode given the others, unconstrained: posterior means and widths.
 
@@ -56,8 +66,8 @@ def test_intervals_of_the_fast_path_against_the_sampler() -> None:
     everyone = {0: np.arange(tensor.shape[0])}
     state, _ = fit_loop(problem, state, sweeps=8)
     state, _ = fit_loop(problem, state, sweeps=60, touched=everyone)  # the mode of mode 0 given the others
-    means, fisher = row_posterior(problem, state, 0, curvature="fisher")
-    _, em = row_posterior(problem, state, 0, curvature="em")
+    means = state.rows(0)
+    fisher, em = laplace(problem, state, FISHER), laplace(problem, state, EM)
     width = np.sqrt(np.diagonal(fisher, axis1=1, axis2=2))
     assert (np.sqrt(np.diagonal(em, axis1=1, axis2=2)) <= width * (1 + 1e-9)).all()
 

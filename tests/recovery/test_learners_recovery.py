@@ -256,8 +256,7 @@ def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
 def test_leave_one_out_is_close_to_a_refit() -> None:
     """Take a cell out, solve its reviewer again: the log-odds should be what the formula of section 6.4 says."""
     from ringleader.kernels.logistic import logistic
-    from ringleader.kernels.reference import blocks as reference
-    from ringleader.model.negatives import group_negatives, view_of
+    from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 
     tensor, _ = planted_blocks(5)
     config = ModelConfig(rank=3, redraw=False, sweeps=30, curvature="fisher", free_targets=True)
@@ -268,16 +267,16 @@ def test_leave_one_out_is_close_to_a_refit() -> None:
     phi, leverage, weight = cell_evidence(problem, state)
     after = leverage / np.maximum(1 - weight * leverage, 0.05)
     formula = phi - after * (1 - logistic(phi))
-    blocks, errors = problem.blocks(0, group_negatives(problem)), []
+    blocks, errors = problem.blocks(0, group_negatives(problem, draw_sweep(problem, 0))), []
     for cell in range(0, tensor.n_cells, 97):
         without = np.ones(tensor.n_cells)
         without[cell] = 0.0
-        view = view_of(problem, state)._replace(weights=without, factors=state.factors.copy())
+        view = view_of(problem, state, draw_sweep(problem, 0))._replace(weights=without, factors=state.factors.copy())
         row = int(tensor.coordinates[cell, 0])
-        one = problem.blocks(0, group_negatives(problem), np.array([row]))
+        one = problem.blocks(0, group_negatives(problem, draw_sweep(problem, 0)), np.array([row]))
         for _ in range(8):
-            problem.ops.sweep_blocks(view, one, problem.rule(0), *_nothing(3))
-        errors.append(float(reference.log_odds(view, tensor.coordinates[cell : cell + 1])[0] - formula[cell]))
+            problem.backend.sweep_blocks(view, one, problem.rule(0), *_nothing(3))
+        errors.append(float(problem.backend.log_odds(view, tensor.coordinates[cell : cell + 1])[0] - formula[cell]))
     assert len(blocks.entities) == 300
     assert np.abs(errors).mean() < 0.02
 

@@ -12,7 +12,7 @@ from scipy.stats import invgamma, multivariate_normal, norm
 from ringleader.judge.basis import LINEAR
 from ringleader.judge.posterior import ByLabels, ByWeights, Learning, Posterior, Prior, fit_linear, learn_variances
 from ringleader.kernels.layout import no_statistics
-from ringleader.kernels.reference.blocks import prior_variance
+from ringleader.kernels.single_block import prior_variance
 from ringleader.known.labels import Target
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
@@ -44,13 +44,12 @@ def small_problem(seed: int = 0, **settings: object) -> tuple[Problem, State]:
     state.component_weights[:] = rng.normal(1, 0.3, RANK)
     state.shrinkage[:] = rng.uniform(0.5, 2, RANK)
     state.heads[:] = rng.normal(size=state.heads.shape)
-    draw_sweep(problem, 0)
     return problem, state
 
 
 def log_joint(problem: Problem, state: State, *, labels: bool = True) -> float:
     """log p(y, z, u, lambda, beta) up to a constant, with variances given."""
-    codes, drawn = problem.tensor.coordinates, problem.tuples[:, 3:]
+    codes, drawn = problem.tensor.coordinates, draw_sweep(problem, 0)[:, 3:]
     weight, total = 1 + np.log(problem.tensor.counts), 0.0
     for sign, who, share in [(1, codes[:, 0], 1.0), *((-1, d, 1 / drawn.shape[1]) for d in drawn.T)]:
         rows = state.rows(0)[who] * state.rows(1)[codes[:, 1]] * state.rows(2)[codes[:, 2]]
@@ -92,9 +91,11 @@ def test_a_fisher_step_is_newtons_step_on_the_joint_density(backend: str, mode: 
     for n in range(len(newton)):
         g, f = taylor(lambda: log_joint(problem, state), state.rows(mode)[n])
         newton[n] += 0.1 * np.linalg.solve(f, g)
-    blocks = problem.blocks(mode, group_negatives(problem) if mode == 0 else None)
+    blocks = problem.blocks(mode, group_negatives(problem, draw_sweep(problem, 0)) if mode == 0 else None)
     terms, rule = label_terms(problem, state, mode), problem.rule(mode, step=0.1)
-    problem.ops.sweep_blocks(view_of(problem, state), blocks, rule, terms, no_statistics(RANK), np.zeros((0, RANK)))
+    problem.backend.sweep_blocks(
+        view_of(problem, state, draw_sweep(problem, 0)), blocks, rule, terms, no_statistics(RANK), np.zeros((0, RANK))
+    )
     inside = (newton.min(axis=1) > 0) | (not problem.nonnegative(mode))
     assert inside.any()
     np.testing.assert_allclose(state.rows(mode)[inside], newton[inside], atol=5e-6)
@@ -112,7 +113,9 @@ def test_a_cavity_row_is_the_optimum_without_the_labels(backend: str, free: bool
         root, aim = np.linalg.cholesky(f), g + f @ row
         wanted.append(np.linalg.solve(f, aim) if free else nnls(root.T, np.linalg.solve(root, aim))[0])
     cavity, blocks = np.full((len(terms.target), RANK), np.nan), problem.blocks(1)
-    problem.ops.sweep_blocks(view_of(problem, state), blocks, problem.rule(1), terms, no_statistics(RANK), cavity)
+    problem.backend.sweep_blocks(
+        view_of(problem, state, draw_sweep(problem, 0)), blocks, problem.rule(1), terms, no_statistics(RANK), cavity
+    )
     np.testing.assert_allclose(cavity[terms.offsets[:4]], wanted, atol=2e-5)
 
 
@@ -121,7 +124,7 @@ def test_steps_of_lambda_and_heads_are_newtons_and_variances_are_modes() -> None
     g, f = taylor(lambda: log_joint(problem, state), state.component_weights)
     newton = state.component_weights + np.linalg.solve(f, g)
     cells = np.arange(problem.tensor.n_cells, dtype=np.int32)
-    lambda_step(problem, state, view_of(problem, state), cells, problem.rule(0))
+    lambda_step(problem, state, view_of(problem, state, draw_sweep(problem, 0)), cells, problem.rule(0))
     np.testing.assert_allclose(state.component_weights, newton, atol=1e-5)
     for t, target in enumerate(problem.targets):
         rows = state.rows(target.mode)[target.codes]
@@ -183,7 +186,7 @@ def test_evidence_leaves_a_review_out_as_a_refit_does(counted: str) -> None:
     problem = build_problem(tensor, (), config)
     state, _ = fit_loop(problem, start_state(problem))
     state, _ = fit_loop(problem, state, sweeps=40, touched={0: np.arange(60)})
-    made, cells, drawn = review_evidence(problem, state), tensor.coordinates, problem.tuples[:, 3:]
+    made, cells, drawn = review_evidence(problem, state), tensor.coordinates, draw_sweep(problem, 0)[:, 3:]
     weight = tensor.counts if counted == "count" else np.ones(len(cells))
     rows = state.component_weights * state.rows(1)[cells[:, 1]] * state.rows(2)[cells[:, 2]]
     some, exact = np.arange(0, len(cells), 6), []
@@ -207,7 +210,6 @@ def test_negatives_are_drawn_as_often_as_cells_weigh() -> None:
     tensor = SparseTensor.from_arrays(codes, counts=counts)
     config = ModelConfig.preset("default", rank=2, negatives=60, count_weight="count", start="half-normal", contrast=0)
     problem = build_problem(tensor, (), config)
-    draw_sweep(problem, 0)
-    drawn = np.bincount(problem.tuples[:, 3:].ravel(), minlength=40) / (60 * tensor.n_cells)
+    drawn = np.bincount(draw_sweep(problem, 0)[:, 3:].ravel(), minlength=40) / (60 * tensor.n_cells)
     weight = np.bincount(tensor.coordinates[:, 0], weights=tensor.counts, minlength=40) / tensor.counts.sum()
     np.testing.assert_allclose(drawn, weight, atol=0.003)

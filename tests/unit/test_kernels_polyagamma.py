@@ -7,7 +7,7 @@ import pytest
 
 from ringleader.kernels.layout import Rule, View, plan_blocks, read_only
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
-from ringleader.kernels.protocol import get_ops
+from ringleader.kernels.protocol import get_backend
 
 
 def polya_gamma_density(omega: np.ndarray, tilt: float, terms: int = 60) -> np.ndarray:
@@ -63,11 +63,11 @@ def test_compiled_weights_agree_from_tiny_to_huge(backend: str, curvature: int) 
     n = len(phi)
     tuples = np.stack([np.arange(n), np.zeros(n)], axis=1).astype(np.int32)
     factors = np.concatenate([phi, [1.0]])[:, None]
-    view = View(read_only(tuples), np.ones(1), 0, factors, np.array([0, n]), np.ones(1))
+    view = View(read_only(tuples), np.ones(1), 0, factors, np.array([0, n]), len(factors), np.ones(1))
     each = np.arange(n)
     blocks = plan_blocks(0, each, (each, each + 1, each.astype(np.int32)))
     rule = Rule(0, curvature, 1.0, 1.0, False, 1.0, 0.0, 0.0, 0.0, 1.0)
-    log_odds, leverage, weight = get_ops(backend).leave_one_out(view, blocks, rule)
+    log_odds, leverage, weight = get_backend(backend).leave_one_out(view, blocks, rule)
     np.testing.assert_allclose(log_odds, phi)
     np.testing.assert_allclose(weight, [expected_omega, fisher_weight][curvature](phi), rtol=1e-12)
     np.testing.assert_allclose(leverage, 1 / (weight + 1))

@@ -13,7 +13,7 @@ from ringleader.errors import LabelError, ModelFileError, NumericalError, Settin
 from ringleader.known.labels import Target
 from ringleader.learners import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import LEARNERS, PRESETS, ModelConfig
-from ringleader.model.posterior import cell_evidence, cell_log_odds, head_log_odds, row_posterior
+from ringleader.model.posterior import cell_evidence, cell_log_odds, head_log_odds
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import fresh_heads, start_state
 from ringleader.model.state import State, extend_state
@@ -199,9 +199,6 @@ def test_scores_do_not_depend_on_who_asked_before() -> None:
     loaded = State.from_arrays(state.to_arrays())
     np.testing.assert_array_equal(cell_evidence(again, loaded).leverage, first.leverage)
     np.testing.assert_allclose(cell_log_odds(again, loaded), first.log_odds, rtol=1e-12)
-    means, covariances = row_posterior(problem, state, 2, [1, 5])
-    assert means.shape == (2, 4)
-    assert (np.linalg.eigvalsh(covariances) > 0).all()
     assert head_log_odds(problem, state, 0).shape == (10,)
 
 
@@ -217,16 +214,16 @@ def test_counts_weigh_as_asked() -> None:
     double = SparseTensor.from_arrays(codes, counts=[2, 10, 4])
     twice = build_problem(double, (), problem.config)
     a, b = start_state(problem), start_state(twice)
-    one = problem.ops.block_moments(*_moments_at(problem, a))
-    two = twice.ops.block_moments(*_moments_at(twice, b))
+    one = problem.backend.block_moments(*_moments_at(problem, a))
+    two = twice.backend.block_moments(*_moments_at(twice, b))
     np.testing.assert_allclose(2 * one[0], two[0])
     np.testing.assert_allclose(2 * one[1], two[1])
 
 
 def _moments_at(problem: Problem, state: State) -> tuple:  # type: ignore[type-arg]
-    from ringleader.model.negatives import view_of
+    from ringleader.model.negatives import draw_sweep, view_of
 
-    return view_of(problem, state), problem.blocks(1), problem.rule(1)
+    return view_of(problem, state, draw_sweep(problem, 0)), problem.blocks(1), problem.rule(1)
 
 
 def test_start_rows_are_taken_and_checked() -> None:
@@ -249,11 +246,18 @@ def test_start_rows_are_taken_and_checked() -> None:
         ({"b1": 0.0}, "b1 is 0.0"),
         ({"variance": float("nan")}, "variance is nan"),
         ({"rnak": 3}, "unknown setting rnak"),
+        ({"step": True}, "step is True; choose a number above 0 and of at most 1"),
+        ({"rank": True}, "rank is True"),
+        ({"joint": 1}, "joint is 1; choose True or False"),
+        ({"backend": "abacus"}, "backend is 'abacus'; choose numba, reference"),
+        ({"patience": 3}, "patience waits for the held-out likelihood"),
     ],
 )
 def test_senseless_settings_are_refused_by_name(settings: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         ModelConfig.preset("default", **settings)
+    with pytest.raises(SettingsError, match=message):
+        ModelConfig().replace(**settings)
 
 
 def test_presets_and_learners_have_names() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringleader.kernels.reference import blocks as reference
+from ringleader.kernels import single_block
 from ringleader.known.labels import Target
 from ringleader.learners.passes import Move, complete_pass
 from ringleader.model.config import ModelConfig
@@ -39,7 +39,6 @@ def small_problem(modes: int, *, kind: str = "binary", seed: int = 0, **settings
     state.factors[:] = rng.normal(0.5, 0.5, state.factors.shape)
     state.component_weights[:] = rng.normal(1, 0.3, 3)
     state.heads[:] = rng.normal(size=state.heads.shape)
-    draw_sweep(problem, 0)
     return problem, state
 
 
@@ -70,14 +69,16 @@ def test_factor_block(modes: int, kind: str, where: str) -> None:
     problem, state = small_problem(modes, kind=kind)
     mode = {"contrast with target": 0, "plain": 1, "two targets": modes - 1}[where]
     rule = problem.rule(mode)
-    drawn = group_negatives(problem) if mode == 0 else None
-    gradients, curvatures = problem.ops.block_moments(view_of(problem, state), problem.blocks(mode, drawn), rule)
+    drawn = group_negatives(problem, draw_sweep(problem, 0)) if mode == 0 else None
+    gradients, curvatures = problem.backend.block_moments(
+        view_of(problem, state, draw_sweep(problem, 0)), problem.blocks(mode, drawn), rule
+    )
     terms = label_terms(problem, state, mode)
     for entity in range(problem.tensor.shape[mode]):
         x = state.rows(mode)[entity]
         g, f = gradients[entity] - x, curvatures[entity] + np.eye(3)
         if len(terms.target):
-            more = reference.label_moments(terms, entity, x, rule)
+            more = single_block.label_moments(terms, entity, x, rule)
             g, f = g + more[0], f + more[1]
         gradient, hessian = numeric(problem, state, x)
         np.testing.assert_allclose(g, gradient, atol=1e-5)
@@ -88,7 +89,7 @@ def test_factor_block(modes: int, kind: str, where: str) -> None:
 def test_lambda_block(modes: int) -> None:
     problem, state = small_problem(modes)
     cells = np.arange(problem.tensor.n_cells, dtype=np.int32)
-    g, f = problem.ops.lambda_moments(view_of(problem, state), cells, problem.rule(0))
+    g, f = problem.backend.lambda_moments(view_of(problem, state, draw_sweep(problem, 0)), cells, problem.rule(0))
     variance = tau(state.shrinkage)
     gradient, hessian = numeric(problem, state, state.component_weights)
     np.testing.assert_allclose(g - state.component_weights / variance, gradient, atol=1e-5)
@@ -101,7 +102,7 @@ def test_head_block(kind: str) -> None:
     for t, target in enumerate(problem.targets):
         beta = state.heads[t]
         rows = state.rows(target.mode)[target.codes]
-        g, f = problem.ops.head_moments(rows, target.values, beta, float(state.noise[t]), problem.rule(target.mode))
+        g, f = problem.backend.head_moments(rows, target.values, beta, float(state.noise[t]), problem.rule(target.mode))
         variance = head_variance(beta, problem)
         gradient, hessian = numeric(problem, state, beta)
         np.testing.assert_allclose(g - beta / variance, gradient, atol=1e-5)
@@ -113,19 +114,18 @@ def test_the_printed_half_gradient_is_half_of_the_data_gradient() -> None:
         found = []
         for half in (False, True):
             problem, state = small_problem(3, half_gradient=half)
-            drawn = group_negatives(problem) if mode == 0 else None
-            view, rule = view_of(problem, state), problem.rule(mode)
+            drawn = group_negatives(problem, draw_sweep(problem, 0)) if mode == 0 else None
+            view, rule = view_of(problem, state, draw_sweep(problem, 0)), problem.rule(mode)
             terms = label_terms(problem, state, mode)
-            labels = reference.label_moments(terms, 0, state.rows(mode)[0], rule)[0] if len(terms.target) else 0.0
-            found.append(problem.ops.block_moments(view, problem.blocks(mode, drawn), rule)[0][0] + labels)
+            labels = single_block.label_moments(terms, 0, state.rows(mode)[0], rule)[0] if len(terms.target) else 0.0
+            found.append(problem.backend.block_moments(view, problem.blocks(mode, drawn), rule)[0][0] + labels)
         np.testing.assert_allclose(found[1], found[0] / 2)
 
 
 def test_noise_of_a_real_target_is_the_mode_of_its_posterior() -> None:
     problem, state = small_problem(3, kind="real", joint=False, cavity=False)
-    complete_pass(problem, state, Move(0, 1.0))
+    state = complete_pass(problem, state, Move(0, 1.0))
     joint = build_problem(problem.tensor, problem.targets, problem.config.replace(joint=True))
-    draw_sweep(joint, 0)
     for t in range(len(joint.targets)):
         best = log_posterior(joint, state)
         for factor in (0.99, 1.01):
@@ -152,7 +152,7 @@ def test_learned_variances_follow_the_student_t_that_they_imply() -> None:
     """With mu2 at its mode, the gradient of the profile is the gradient at that mu2."""
     problem, state = small_problem(3, learn_variances=True)
     rule = problem.rule(1)
-    g = problem.ops.block_moments(view_of(problem, state), problem.blocks(1), rule)[0]
+    g = problem.backend.block_moments(view_of(problem, state, draw_sweep(problem, 0)), problem.blocks(1), rule)[0]
     x = state.rows(1)[2]
     gradient, _ = numeric(problem, state, x)
-    np.testing.assert_allclose(g[2] - x / reference.prior_variance(x, rule), gradient, atol=1e-5)
+    np.testing.assert_allclose(g[2] - x / single_block.prior_variance(x, rule), gradient, atol=1e-5)

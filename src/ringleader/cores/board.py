@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Floats, Numbers
-from ringleader.kernels.numba.pairs import stable_order
+from ringleader.kernels.protocol import get_backend
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.lockstep.meetings import Places, cuts
 from ringleader.tensor.sparse import SparseTensor
@@ -222,7 +222,7 @@ def _log_shares(weight: Floats, within: Bools) -> Floats:
 
 
 def _rows(codes: Numbers, size: int) -> Rows:
-    return Rows(_offsets(codes, size), stable_order(codes, size))
+    return Rows(_offsets(codes, size), get_backend().stable_order(codes, size))
 
 
 def _offsets(codes: Numbers, size: int) -> Numbers:

@@ -30,6 +30,7 @@ class View(NamedTuple):
     contrast: int  # the mode that negatives replace
     factors: Factors  # (sum of n_k, R): the rows of all modes, one mode below the other
     starts: Numbers  # (K,): first row of each mode
+    rows: int  # sum of n_k: entities that the codes may name
     component_weights: Floats  # lambda, (R,)
 
 
@@ -98,6 +99,9 @@ def no_statistics(rank: int, dtype: Any = np.float64) -> Statistics:
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A read-only view: one layout and one compiled kernel whatever the caller's flags."""
+    flags = array.flags
+    if not flags.writeable and flags.c_contiguous and type(array) is np.ndarray:
+        return array
     view = np.ascontiguousarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -127,7 +131,8 @@ def plan_blocks(
     if count:
         pieces = min(TASKS, count)
         cuts = np.searchsorted(cost, cost[-1] * np.arange(1, pieces) / pieces, side="right")
-    tasks = np.unique(np.concatenate([[0], cuts, [count]])).astype(np.int64)
+    edges = np.concatenate([[0], cuts, [count]])
+    tasks = edges[np.append(True, edges[1:] > edges[:-1])].astype(np.int64)
     ones = np.ones(count)
     return Blocks(
         int(mode),
@@ -148,6 +153,8 @@ def plan_blocks(
 
 def _chunks(length: Numbers) -> tuple[Numbers, Numbers]:
     """Pieces of the long blocks, and the number of the first piece of each block."""
+    if len(length) == 0 or length.max() <= CHUNK:
+        return np.zeros((0, 3), np.int64), np.zeros(len(length) + 1, np.int64)
     pieces = np.where(length > CHUNK, -(-length // CHUNK), 0)
     first = np.zeros(len(length) + 1, np.int64)
     np.cumsum(pieces, out=first[1:])

@@ -12,8 +12,9 @@ import numpy as np
 
 from ringleader.arrays import Floats
 from ringleader.errors import SettingsError
+from ringleader.kernels.entries import entries_of, products
 from ringleader.kernels.layout import View
-from ringleader.kernels.reference import blocks as reference
+from ringleader.kernels.single_block import prior_variance
 from ringleader.learners.passes import Touched
 from ringleader.model.negatives import draw_sweep, view_of
 from ringleader.model.priors import head_variance, tau, update_shrinkage
@@ -24,11 +25,15 @@ name = "gibbs"
 
 
 def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
-    """One draw of every block, in place; with ``touched``, of the modes it names alone (lambda and heads stay)."""
+    """One draw of every block; with ``touched``, of the modes it names alone (lambda and heads stay)."""
+    if problem.redraws:
+        raise SettingsError(
+            "the Gibbs sampler keeps its negatives; build the problem with learner='gibbs' or redraw=False"
+        )
     generator = np.random.default_rng([problem.config.seed, state.sweep, 0x61BB5])
-    draw_sweep(problem, 0)
-    view = view_of(problem, state)
-    entries = reference.entries_of(view, np.arange(problem.tensor.n_cells))
+    state = state.copy()
+    view = view_of(problem, state, draw_sweep(problem, state.sweep))
+    entries = entries_of(view, np.arange(problem.tensor.n_cells))
     for mode in range(problem.modes):
         if touched is None or mode in touched:
             _draw_rows(problem, state, view, entries, mode, generator)
@@ -60,7 +65,7 @@ def _draw_rows(
     """All rows of one mode given the others: they are independent of each other."""
     codes, label, weight = entries
     rows = state.rows(mode)
-    design = reference.products(view, codes, mode)
+    design = products(view, codes, mode)
     own = codes[:, mode]
     omega = polya_gamma(weight, (design * rows[own]).sum(axis=1), generator)
     count, rank = rows.shape
@@ -69,7 +74,7 @@ def _draw_rows(
     for r in range(rank):
         np.add.at(precision[:, r], own, (omega * design[:, r])[:, None] * design)
     rule = problem.rule(mode)
-    variance = reference.prior_variance(rows.astype(np.float64), rule)
+    variance = prior_variance(rows.astype(np.float64), rule)
     if rule.shape > 0:
         drawn = _inverse_gamma(rule.shape + 0.5, rule.scale + rows.astype(np.float64) ** 2 / 2, generator)
         variance = np.maximum(drawn, rule.floor)
@@ -125,7 +130,7 @@ def _draw_lambda(
     problem: Problem, state: State, view: View, entries: tuple[Any, Floats, Floats], generator: Any
 ) -> None:
     codes, label, weight = entries
-    design = reference.products(view._replace(component_weights=np.ones(state.rank)), codes)
+    design = products(view._replace(component_weights=np.ones(state.rank)), codes)
     omega = polya_gamma(weight, design @ state.component_weights, generator)
     variance = tau(state.shrinkage, problem.config.tau_floor)
     precision = (design * omega[:, None]).T @ design + np.diag(1 / variance)

@@ -21,7 +21,7 @@ class Learner(Protocol):
     name: str
 
     def sweep(self, problem: Problem, state: State, touched: Touched | None = None) -> State:
-        """One pass; updates the arrays of ``state`` in place and returns it with new counters."""
+        """One pass: a new state, with arrays of its own. The one that comes in stays as it is."""
         ...
 
 
@@ -34,7 +34,7 @@ class SweepInfo(NamedTuple):
     log_likelihood: float
     heldout_log_likelihood: float
     effective_rank: float
-    state: State | None  # as it is now: copy it to keep it; None in the history
+    state: State | None  # after this sweep; None in the history, which would hold every state of a fit
 
 
 Callback = Callable[[SweepInfo], bool | None]
@@ -54,8 +54,8 @@ def fit_loop(
 
     Stops early where ``callback`` returns True, or where the held-out likelihood has not risen for
     ``config.patience`` sweeps (0: never), the sweeps whose likelihoods are in ``past`` included. The arrays of
-    ``state`` are updated in place. Ten sweeps are four, a save, a load and six more, bit for bit. The infos returned
-    hold no state: copy it in the callback to keep one.
+    ``state`` stay as they are. Ten sweeps are four, a save, a load and six more, bit for bit. The callback may keep the
+    state it is shown; the infos returned hold none.
     """
     learner = get_learner(problem.config.learner) if learner is None else learner
     count = max(problem.config.sweeps - state.sweep, 0) if sweeps is None else sweeps
@@ -83,7 +83,7 @@ def fit_loop(
 
 
 def sweep_info(problem: Problem, state: State, step: float) -> SweepInfo:
-    """Measure a state against the negatives drawn last."""
+    """Measure a state against the negatives of its last sweep."""
     nan = float("nan")
     tracked = problem.config.track_objective
     weight = float(problem.weights.sum()) if len(problem.weights) > 1 else problem.tensor.n_cells * problem.weights[0]

@@ -38,14 +38,14 @@ class Move(NamedTuple):
 
 def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
-    draw_sweep(problem, state.sweep)
-    view = view_of(problem, state)
+    state, tuples = state.copy(), draw_sweep(problem, state.sweep)
+    view = view_of(problem, state, tuples)
     for mode in problem.sweep_order():
         entities = None if touched is None else _chosen(problem, mode, touched)
         if entities is not None and len(entities) == 0:
             continue
-        contrast = mode == problem.config.contrast and problem.config.negatives > 0
-        blocks = problem.blocks(mode, group_negatives(problem) if contrast else None, entities)
+        drawn = group_negatives(problem, tuples) if mode == problem.config.contrast else None
+        blocks = problem.blocks(mode, drawn, entities)
         blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
         _move_mode(problem, state, view, blocks, move)
         _move_heads(problem, state, mode, move)
@@ -68,10 +68,13 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
 
 
 def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
-    """The state after each batch: ``batch_pass`` for those who want to watch. Its arrays change in place."""
+    """The state after each batch: ``batch_pass`` for those who want to watch.
+
+    All states share arrays that the next batch changes: copy one to keep it.
+    """
     config = problem.config
-    draw_sweep(problem, state.sweep)
-    view = view_of(problem, state)
+    state = state.copy()
+    view = view_of(problem, state, draw_sweep(problem, state.sweep))
     cells_in_all = problem.tensor.n_cells
     for batch in range(max(1, round(cells_in_all / config.batch_size))):
         gamma = step_size(config, state.steps)
@@ -98,7 +101,7 @@ def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move:
     if len(state.first):
         own = slice(state.starts[mode], state.starts[mode + 1])
         statistics = Statistics(state.second[own], state.first[own])
-    problem.ops.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+    problem.backend.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
     refresh_rows(problem, state, mode, terms, cavity)
 
 
@@ -116,8 +119,8 @@ def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
 
 def _chosen(problem: Problem, mode: int, touched: Touched) -> Numbers:
     """Codes of the touched entities of a mode; labelled ones join where labels move the factors."""
-    given = np.asarray(touched.get(mode, np.zeros(0, np.int64)))
-    codes = np.flatnonzero(given) if given.dtype == np.bool_ else given
+    entities = np.asarray(touched.get(mode, np.zeros(0, np.int64)))
+    codes = np.flatnonzero(entities) if entities.dtype == np.bool_ else entities
     parts = [codes.astype(np.int64)]
     if problem.config.joint and len(codes):
         parts += [problem.targets[t].codes.astype(np.int64) for t in problem.targets_of(mode)]

@@ -4,8 +4,9 @@
 - ``problem.py``    Problem: tensor, targets and settings, checked and laid out for the kernels
 - ``state.py``      State: every array a fit carries from sweep to sweep; saved, resumed, extended
 - ``start.py``      where a fit starts
-- ``contrast.py``   negatives of a sweep, counter-based
-- ``hyper.py``      prior variances, multiplicative gamma process, heads
+- ``negatives.py``  negatives of a sweep, counter-based, and the kernels' view of them
+- ``priors.py``     prior variances, multiplicative gamma process, heads
+- ``remembered.py`` results of pure functions that are kept
 - ``objective.py``  log posterior, held-out likelihood, effective rank
-- ``posterior.py``  Laplace posteriors of rows, leave-one-out log-odds of cells
+- ``posterior.py``  log-odds of cells and heads, leave-one-out log-odds of cells
 """

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import Annotated, Any
 
 from ringleader.errors import SettingsError
+from ringleader.kernels.protocol import backend_names
+from ringleader.settings import Choice, Flag, Number, Settings, Whole, check_names, constraints
 
-Preset = Literal["default", "corrected", "paper"]
 LEARNERS = ("natural-gradient", "sgd", "online-em", "batch-em", "gibbs")
 MAX_NEGATIVES = 63  # a cell and its negatives share one buffer of the kernels
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """Settings. The defaults are the preset ``default`` (model.md section 6); see ``preset``.
 
     Data
@@ -40,65 +38,56 @@ class ModelConfig:
         free_targets: modes with targets are unconstrained.
     """
 
-    rank: int = 24
-    sweeps: int = 20
-    learner: str = "natural-gradient"
-    seed: int = 0
-    threads: int = 0
-    backend: str = "numba"
-    dtype: str = "float64"
+    rank: Annotated[int, Whole(1, 512)] = 24
+    sweeps: Annotated[int, Whole(0, 1_000_000)] = 20
+    learner: Annotated[str, Choice(*LEARNERS)] = "natural-gradient"
+    seed: Annotated[int, Whole(0, 2**63 - 1)] = 0
+    threads: Annotated[int, Whole(0, 1024)] = 0
+    backend: Annotated[str, Choice(*backend_names())] = "numba"
+    dtype: Annotated[str, Choice("float64", "float32")] = "float64"
 
-    contrast: int = 0
-    negatives: int = 4
-    redraw: bool = True
-    count_weight: str = "one"
-    heldout: float = 0.0
+    contrast: Annotated[int, Whole(0, 255)] = 0
+    negatives: Annotated[int, Whole(0, MAX_NEGATIVES)] = 4
+    redraw: Annotated[bool, Flag()] = True
+    count_weight: Annotated[str, Choice("one", "log", "count")] = "one"
+    heldout: Annotated[float, Number(least=0, below=1)] = 0.0
 
-    batch_size: int = 0
-    step: float = 0.8
-    step_offset: float = 0.0
-    step_power: float = 0.61
-    curvature: str = "em"
-    half_gradient: bool = False
-    carry: bool = True
-    gradient_scale: float = 1.0
+    batch_size: Annotated[int, Whole(0, 2**31 - 1)] = 0
+    step: Annotated[float, Number(above=0, most=1)] = 0.8
+    step_offset: Annotated[float, Number(least=0)] = 0.0
+    step_power: Annotated[float, Number(least=0)] = 0.61
+    curvature: Annotated[str, Choice("em", "fisher")] = "em"
+    half_gradient: Annotated[bool, Flag()] = False
+    carry: Annotated[bool, Flag()] = True
+    gradient_scale: Annotated[float, Number(above=0)] = 1.0
 
-    start: str = "half-normal"
-    learn_lambda: bool = False
-    learn_variances: bool = False
-    variance: float = 1.0
-    variance_floor: float = 0.0
-    tau_floor: float = 0.0
-    lambda_cap: float = 0.0
-    a_c: float = 1.0
-    b1: float = 0.6
-    b2: float = 9.0
+    start: Annotated[str, Choice("lockstep", "half-normal", "uniform")] = "half-normal"
+    learn_lambda: Annotated[bool, Flag()] = False
+    learn_variances: Annotated[bool, Flag()] = False
+    variance: Annotated[float, Number(above=0)] = 1.0
+    variance_floor: Annotated[float, Number(least=0)] = 0.0
+    tau_floor: Annotated[float, Number(least=0)] = 0.0
+    lambda_cap: Annotated[float, Number(least=0)] = 0.0
+    a_c: Annotated[float, Number(above=0)] = 1.0
+    b1: Annotated[float, Number(above=0)] = 0.6
+    b2: Annotated[float, Number(above=0)] = 9.0
 
-    joint: bool = False
-    cavity: bool = True
-    free_targets: bool = False
-    bias_variance: float = 100.0
+    joint: Annotated[bool, Flag()] = False
+    cavity: Annotated[bool, Flag()] = True
+    free_targets: Annotated[bool, Flag()] = False
+    bias_variance: Annotated[float, Number(above=0)] = 100.0
 
-    track_objective: bool = True
-    patience: int = 0
-
-    def __post_init__(self) -> None:
-        self._check()
+    track_objective: Annotated[bool, Flag()] = True
+    patience: Annotated[int, Whole(0, 1_000_000)] = 0
 
     @classmethod
     def preset(cls, name: str = "default", **overrides: Any) -> ModelConfig:
         """The settings of a preset with some of them replaced."""
         if name not in PRESETS:
             raise SettingsError(f"there is no preset {name!r}; choose {', '.join(PRESETS)}")
-        unknown = set(overrides) - {f.name for f in dataclasses.fields(cls)}
-        if unknown:
-            raise SettingsError(f"unknown setting {', '.join(sorted(unknown))}; see ModelConfig")
+        check_names(overrides, constraints(cls), cls.__name__)
         own = STOCHASTIC if overrides.get("learner") == "sgd" and name != "paper" else {}
         return cls(**{**PRESETS[name], **own, **overrides})
-
-    def replace(self, **overrides: Any) -> ModelConfig:
-        """These settings with some of them replaced, checked anew."""
-        return dataclasses.replace(self, **overrides)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a manifest."""
@@ -106,50 +95,12 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
-        known = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{k: v for k, v in values.items() if k in known})
+        """Settings of a manifest; those of other versions that are not known here are left out."""
+        return cls(**{name: value for name, value in values.items() if name in constraints(cls)})
 
-    def _check(self) -> None:
-        _whole("rank", self.rank, 1, 512)
-        _whole("sweeps", self.sweeps, 0, 1_000_000)
-        _whole("seed", self.seed, 0, 2**63 - 1)
-        _whole("threads", self.threads, 0, 1024)
-        _whole("contrast", self.contrast, 0, 255)
-        _whole("negatives", self.negatives, 0, MAX_NEGATIVES)
-        _whole("batch_size", self.batch_size, 0, 2**31 - 1)
-        _whole("patience", self.patience, 0, 1_000_000)
-        for name in ("gradient_scale", "variance", "a_c", "b1", "b2", "bias_variance"):
-            _number(name, getattr(self, name), positive=True)
-        for name in ("step_offset", "variance_floor", "tau_floor", "lambda_cap", "step_power"):
-            _number(name, getattr(self, name), positive=False)
-        if not isinstance(self.step, (int, float)) or not 0 < self.step <= 1:
-            raise SettingsError(f"step is {self.step}; choose a number above 0 and at most 1")
+    def check_together(self) -> None:
         if self.patience and not self.heldout:
             raise SettingsError("patience waits for the held-out likelihood; give heldout_reviews= a share above 0 too")
-        if not isinstance(self.heldout, (int, float)) or not 0 <= self.heldout < 1:
-            raise SettingsError(f"heldout is {self.heldout}; choose a share from 0 to below 1")
-        _choice("learner", self.learner, LEARNERS)
-        _choice("backend", self.backend, ("numba", "reference"))
-        _choice("dtype", self.dtype, ("float64", "float32"))
-        _choice("count_weight", self.count_weight, ("one", "log", "count"))
-        _choice("curvature", self.curvature, ("em", "fisher"))
-        _choice("start", self.start, ("lockstep", "half-normal", "uniform"))
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        raise SettingsError(f"{name} is {value!r}; choose a whole number from {least:,} to {most:,}")
-
-
-def _number(name: str, value: Any, *, positive: bool) -> None:
-    good = isinstance(value, (int, float)) and math.isfinite(value) and (value > 0 or (not positive and value == 0))
-    if not good:
-        raise SettingsError(f"{name} is {value!r}; choose a number {'above 0' if positive else 'not below 0'}")
-
-
-def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SettingsError(f"{name} is {value!r}; choose {', '.join(choices)}")
 
 
 # A stochastic gradient needs batches and steps of its own outside the published settings.

@@ -7,15 +7,15 @@ import numpy as np
 from ringleader.arrays import Factors, Floats
 from ringleader.kernels.layout import Rule
 from ringleader.kernels.logistic import log_logistic
-from ringleader.model.negatives import view_of
+from ringleader.model.negatives import negatives_of, view_of
 from ringleader.model.priors import gamma_shapes, tau
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
 
 def log_likelihood(problem: Problem, state: State) -> float:
-    """Weighted log-likelihood of the training cells and of the negatives drawn last."""
-    own, drawn = problem.ops.log_likelihood(view_of(problem, state))
+    """Weighted log-likelihood of the training cells and of the negatives of the state's last sweep."""
+    own, drawn = problem.backend.log_likelihood(view_of(problem, state, negatives_of(problem, state)))
     return own + drawn
 
 
@@ -24,7 +24,8 @@ def heldout_log_likelihood(problem: Problem, state: State) -> float:
     total = float(problem.heldout.sum())
     if total == 0:
         return float("nan")
-    own, drawn = problem.ops.log_likelihood(view_of(problem, state)._replace(weights=problem.heldout))
+    view = view_of(problem, state, negatives_of(problem, state))
+    own, drawn = problem.backend.log_likelihood(view._replace(weights=problem.heldout))
     return (own + drawn) / total
 
 

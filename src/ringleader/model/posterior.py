@@ -1,4 +1,4 @@
-"""What the fast path believes beyond its point estimate: row posteriors, and log-odds without an entry's own pull."""
+"""Log-odds of cells and of heads under a state, and those of a cell without its own pull."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats
-from ringleader.kernels.layout import EM, FISHER, Rule
-from ringleader.kernels.reference import blocks as reference
-from ringleader.model.negatives import draw_sweep, group_negatives, view_of
-from ringleader.model.priors import label_terms
+from ringleader.kernels.layout import EM, FISHER, Rule, read_only
+from ringleader.model.negatives import group_negatives, negatives_of, view_of
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -24,46 +22,23 @@ class CellEvidence(NamedTuple):
     weight: Floats  # the entry's weight in A
 
 
-def row_posterior(
-    problem: Problem, state: State, mode: int, entities: npt.ArrayLike | None = None, *, curvature: str | None = None
-) -> tuple[Floats, Floats]:
-    """Laplace posterior of rows given everything else: means (E, R) and covariances (E, R, R).
-
-    The covariance is the inverse of the block's curvature, without regard to bounds at zero. Uses the negatives
-    drawn last (those of sweep 0 where none was).
-    """
-    rule = _rule(problem, mode, curvature)
-    _ensure_drawn(problem, state)
-    view = view_of(problem, state)
-    contrast = mode == problem.config.contrast and problem.config.negatives > 0
-    blocks = problem.blocks(mode, group_negatives(problem) if contrast else None, entities)
-    _, curvatures = problem.ops.block_moments(view, blocks, rule)
-    means = state.rows(mode)[blocks.entities].astype(np.float64)
-    rank = state.rank
-    curvatures[:, np.arange(rank), np.arange(rank)] += 1 / reference.prior_variance(means, rule)
-    terms = label_terms(problem, state, mode)
-    if len(terms.target):
-        for e, entity in enumerate(blocks.entities):
-            curvatures[e] += reference.label_moments(terms, int(entity), means[e], rule)[1]
-    return means, np.asarray(np.linalg.inv(curvatures), np.float64)
-
-
 def cell_evidence(
     problem: Problem, state: State, mode: int | None = None, *, curvature: str | None = None
 ) -> CellEvidence:
     """phi, leverage and weight of every observed cell in its entity of ``mode`` (default: the contrast mode)."""
     mode = problem.config.contrast if mode is None else mode
-    _ensure_drawn(problem, state)
-    contrast = mode == problem.config.contrast and problem.config.negatives > 0
-    blocks = problem.blocks(mode, group_negatives(problem) if contrast else None)
-    found = problem.ops.leave_one_out(view_of(problem, state), blocks, _rule(problem, mode, curvature))
-    return CellEvidence(*found)
+    tuples = negatives_of(problem, state)
+    view = view_of(problem, state, tuples)
+    contrast = mode == problem.config.contrast
+    blocks = problem.blocks(mode, group_negatives(problem, tuples) if contrast else None)
+    return CellEvidence(*problem.backend.leave_one_out(view, blocks, _rule(problem, mode, curvature)))
 
 
 def cell_log_odds(problem: Problem, state: State, codes: npt.ArrayLike | None = None) -> Floats:
     """phi of tuples of codes (n, K); by default of every cell of the tensor."""
     chosen = problem.tensor.coordinates if codes is None else np.asarray(codes, np.int32)
-    return problem.ops.log_odds(view_of(problem, state), chosen)
+    view = view_of(problem, state, read_only(problem.tensor.coordinates))  # log-odds need no negatives
+    return problem.backend.log_odds(view, chosen)
 
 
 def head_log_odds(problem: Problem, state: State, target: int, entities: Any = None) -> Floats:
@@ -78,8 +53,3 @@ def _rule(problem: Problem, mode: int, curvature: str | None) -> Rule:
     if curvature is None:
         return rule
     return rule._replace(curvature=FISHER if curvature == "fisher" else EM)
-
-
-def _ensure_drawn(problem: Problem, state: State) -> None:
-    """The negatives of the state's last sweep: a function of the state, also after it was loaded."""
-    draw_sweep(problem, max(state.sweep - 1, 0))

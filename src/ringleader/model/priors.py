@@ -6,7 +6,7 @@ import numpy as np
 
 from ringleader.arrays import Codes, Floats
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, View, no_terms
-from ringleader.kernels.reference import blocks as reference
+from ringleader.kernels.single_block import carry, move_block
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -45,11 +45,11 @@ def lambda_step(
     ``scale`` multiplies the sums over entries and the step, like ``scale`` and ``rate`` of other blocks.
     """
     x = state.component_weights
-    gradient, curvature = problem.ops.lambda_moments(view, cells, rule)
+    gradient, curvature = problem.backend.lambda_moments(view, cells, rule)
     gradient, curvature = scale[0] * gradient, scale[0] * curvature
     if rule.action == STATISTICS:
         carried = Statistics(state.second, state.first)
-        reference.carry(carried, -1, (gradient, curvature), x, rule.decay)
+        carry(carried, -1, (gradient, curvature), x, rule.decay)
         upper = np.zeros_like(curvature)
         upper[np.triu_indices(len(x))] = state.second[-1]
         curvature = upper + np.triu(upper, 1).T
@@ -57,7 +57,7 @@ def lambda_step(
     variance = tau(state.shrinkage, problem.config.tau_floor)
     gradient = gradient - x / variance
     curvature = curvature + np.diag(1 / variance)
-    x[:] = reference.move_block(curvature, gradient, x, rule._replace(nonnegative=False), scale[1])
+    x[:] = move_block(curvature, gradient, x, rule._replace(nonnegative=False), scale[1])
 
 
 def balance(problem: Problem, state: State) -> None:
@@ -87,12 +87,12 @@ def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: R
     if len(values) == 0:
         return
     beta, noise = state.heads[target], float(state.noise[target])
-    gradient, curvature = problem.ops.head_moments(rows, values, beta, noise, rule)
+    gradient, curvature = problem.backend.head_moments(rows, values, beta, noise, rule)
     variance = head_variance(beta, problem)
     gradient -= beta / variance
     curvature[np.diag_indices_from(curvature)] += 1 / variance
     rate = 0.0 if rule.action == GRADIENT and problem.config.carry else 1.0
-    beta[:] = reference.move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    beta[:] = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
     if noise > 0:
         config = problem.config
         residual = values - beta[0] - np.einsum("mr,r->m", rows, beta[1:])

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks
-from ringleader.kernels.protocol import Ops, get_ops
+from ringleader.kernels.checks import check_lists, check_tuples
+from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks, read_only
+from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
+from ringleader.model.remembered import Remembered
 from ringleader.tensor.sparse import SparseTensor
 
 HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1 down
@@ -23,19 +25,19 @@ HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a fit works on. ``build_problem`` makes and checks it."""
+    """What a fit works on; nothing changes it. ``build_problem`` makes and checks it."""
 
     tensor: SparseTensor
     targets: tuple[Target, ...]
     config: ModelConfig
     start_rows: Mapping[int, Floats]
-    tuples: Codes  # (n_cells, K + m): the codes, and room for the negatives of a sweep
     weights: Floats  # (n_cells,) or (1,): training weight of each cell
     heldout: Floats  # (n_cells,) or (0,): weight of the cells kept from training
     starts: Numbers  # (K,): first factor row of each mode
-    fixed_negatives: bool
-    ops: Ops
-    plans: dict[int, Blocks]
+    fixed_negatives: Codes | None  # (n_cells, m), the same in every sweep; None where they are drawn
+    backend: Backend
+    plans: Remembered[int, Blocks]  # whole modes, without negatives
+    draws: Remembered[int, Codes]  # tuples of the last sweep asked for (``negatives.draw_sweep``)
 
     @property
     def modes(self) -> int:
@@ -45,6 +47,11 @@ class Problem:
     def rows(self) -> int:
         """Factor rows of all modes together."""
         return int(sum(self.tensor.shape))
+
+    @property
+    def redraws(self) -> bool:
+        """Whether every sweep has negatives of its own. To the Gibbs sampler negatives are data: it never redraws."""
+        return self.config.redraw and self.config.learner != "gibbs"
 
     def sweep_order(self) -> list[int]:
         """Every mode but the contrast mode in order, then the contrast mode."""
@@ -77,16 +84,17 @@ class Problem:
 
     def blocks(self, mode: int, drawn: tuple[Numbers, Codes] | None = None, entities: Any = None) -> Blocks:
         """The blocks of a mode over all its cells; ``entities`` picks some, ``drawn`` groups the negatives."""
-        whole = entities is None and drawn is None
-        if whole and mode in self.plans:
-            return self.plans[mode]
+        if entities is None and drawn is None:
+            return self.plans.get(mode, lambda: self._plan(mode, None, None))
+        return self._plan(mode, drawn, entities)
+
+    def _plan(self, mode: int, drawn: tuple[Numbers, Codes] | None, entities: Any) -> Blocks:
         offsets, cells = self.tensor.grouping(mode)
         chosen = np.arange(len(offsets) - 1) if entities is None else np.asarray(entities)
         lists = [(ranges[chosen], ranges[chosen + 1], members) for ranges, members in
                  ([(offsets, cells)] if drawn is None else [(offsets, cells), drawn])]  # fmt: skip
         blocks = plan_blocks(mode, chosen, *lists)
-        if whole:
-            self.plans[mode] = blocks
+        check_lists(blocks, self.tensor.n_cells)
         return blocks
 
 
@@ -111,29 +119,29 @@ def build_problem(
     modes = len(tensor.shape)
     if config.contrast >= modes:
         raise SettingsError(f"contrast is mode {config.contrast}, but the tensor has {modes} modes (counted from 0)")
-    tuples = np.zeros((tensor.n_cells, modes + config.negatives), np.int32)
-    tuples[:, :modes] = tensor.coordinates
-    if drawn is not None:
-        given = np.asarray(drawn, np.int32)
-        if given.shape != (tensor.n_cells, config.negatives):
-            raise SettingsError(f"drawn has shape {given.shape}; it must be {(tensor.n_cells, config.negatives)}")
-        if given.size and not (given.min() >= 0 and given.max() < tensor.shape[config.contrast]):
-            raise SettingsError("drawn names entities that the contrast mode does not have")
-        tuples[:, modes:] = given
+    check_tuples(tensor.coordinates, tensor.shape)
     weights, heldout = _weights(tensor, config)
     return Problem(
         tensor=tensor,
         targets=tuple(_checked(target, tensor) for target in targets),
         config=config,
         start_rows=_start_rows(start_rows or {}, tensor, config),
-        tuples=tuples,
-        weights=weights,
-        heldout=heldout,
-        starts=np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64),
-        fixed_negatives=drawn is not None,
-        ops=get_ops(config.backend, config.threads or None),
-        plans={},
+        weights=read_only(weights),
+        heldout=read_only(heldout),
+        starts=read_only(np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64)),
+        fixed_negatives=None if drawn is None else _fixed(np.array(drawn, np.int32), tensor, config),
+        backend=get_backend(config.backend, config.threads or None),
+        plans=Remembered(),
+        draws=Remembered(1),
     )
+
+
+def _fixed(drawn: Codes, tensor: SparseTensor, config: ModelConfig) -> Codes:
+    if drawn.shape != (tensor.n_cells, config.negatives):
+        raise SettingsError(f"drawn has shape {drawn.shape}; it must be {(tensor.n_cells, config.negatives)}")
+    if drawn.size and not (drawn.min() >= 0 and drawn.max() < tensor.shape[config.contrast]):
+        raise SettingsError("drawn names entities that the contrast mode does not have")
+    return read_only(drawn)
 
 
 def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]:
@@ -144,8 +152,8 @@ def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]
     weight = {"one": np.ones_like(counts), "log": 1 + np.log(counts), "count": counts}[config.count_weight]
     if config.heldout == 0:
         return weight, np.zeros(0)
-    kept = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout
-    return np.where(kept, weight, 0.0), np.where(kept, 0.0, weight)
+    training = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout
+    return np.where(training, weight, 0.0), np.where(training, 0.0, weight)
 
 
 def _numbers(tensor: SparseTensor) -> npt.NDArray[np.uint64]:
@@ -178,13 +186,13 @@ def _checked(target: Target, tensor: SparseTensor) -> Target:
 
 def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config: ModelConfig) -> dict[int, Floats]:
     checked: dict[int, Floats] = {}
-    for mode, given in rows.items():
-        array = np.asarray(given, np.float64)
+    for mode, start in rows.items():
+        array = np.asarray(start, np.float64)
         if not 0 <= mode < len(tensor.shape) or array.shape != (tensor.shape[mode], config.rank):
             raise SettingsError(
                 f"start rows of mode {mode} have shape {array.shape}; give one row of {config.rank} per entity"
             )
         if not np.isfinite(array).all():
             raise SettingsError(f"start rows of mode {mode} hold numbers that are not finite")
-        checked[int(mode)] = array
+        checked[int(mode)] = read_only(array.copy())
     return checked

@@ -18,7 +18,7 @@ from ringleader.errors import ModelFileError, NumericalError
 class State:
     """Learned arrays and counters. mu2 and rho2 are functions of the factors and heads, so they are not kept.
 
-    Learners update the arrays in place and return a state with new counters; ``copy`` before keeping one.
+    A sweep makes a new state with arrays of its own; nothing writes into one that is already there.
     """
 
     factors: Factors  # U, (sum of n_k, R): one mode below the other
@@ -46,7 +46,9 @@ class State:
         return self.factors[self.starts[mode] : self.starts[mode + 1]]
 
     def copy(self) -> State:
-        return self.from_arrays({name: array.copy() for name, array in self.to_arrays().items()})
+        """The same with arrays of its own."""
+        arrays = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("sweep", "steps")}
+        return self.replace(**{name: array.copy() for name, array in arrays.items()})
 
     def replace(self, **changes: Any) -> State:
         return dataclasses.replace(self, **changes)
@@ -62,10 +64,10 @@ class State:
         missing = {f.name for f in dataclasses.fields(cls)} - set(arrays)
         if missing:
             raise ModelFileError(f"the stored state lacks {', '.join(sorted(missing))}; it is damaged or foreign")
-        # Kernels write in place, so a mapped or read-only array is copied.
-        plain = {name: np.array(arrays[name]) for name in (f.name for f in dataclasses.fields(cls))}
-        sweep, steps = int(plain.pop("sweep")[0]), int(plain.pop("steps")[0])
-        return cls(**plain, sweep=sweep, steps=steps)
+        # Copies: a file that is mapped here may be written anew.
+        copies = {f.name: np.array(arrays[f.name]) for f in dataclasses.fields(cls)}
+        sweep, steps = int(copies.pop("sweep")[0]), int(copies.pop("steps")[0])
+        return cls(**copies, sweep=sweep, steps=steps)
 
     def check_finite(self) -> None:
         """Raise where the fit has left the finite numbers."""
@@ -97,9 +99,9 @@ def extend_state(state: State, sizes: Sequence[int], rows: Mapping[int, npt.Arra
         if end < middle:
             raise ModelFileError(f"mode {mode} had {len(old):,} entities and now {sizes[mode]:,}; codes must stay")
         factors[begin:middle] = old
-        given = (rows or {}).get(mode)
+        new = (rows or {}).get(mode)
         mean = old.mean(axis=0) if len(old) else np.full(rank, 0.5)
-        factors[middle:end] = mean if given is None else np.asarray(given)
+        factors[middle:end] = mean if new is None else np.asarray(new)
         if carried:
             was = slice(state.starts[mode], state.starts[mode + 1])
             second[begin:middle], first[begin:middle] = state.second[was], state.first[was]

@@ -1,4 +1,4 @@
-"""Compiled blocks: sum an entity's entries, solve, step. ``numba_sums`` does the sums, ``numba_solve`` the step.
+"""Compiled blocks: sum an entity's entries, solve, step. ``sums`` does the sums, ``solve`` the step.
 
 numba's disk cache looks at this file only, so it carries a checksum of those whose code it compiles: who changes them
 must change it here (a test says so), and the cache is then made anew.
@@ -14,6 +14,7 @@ from numba import njit
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.numba.elementary import INNER, OUTER, sigma_and_weight_of_one
 from ringleader.kernels.numba.lanes import after, load, spread, start, store
 from ringleader.kernels.numba.solve import (
     Solver,
@@ -27,27 +28,14 @@ from ringleader.kernels.numba.solve import (
     solver_memory,
     substitute,
 )
-from ringleader.kernels.numba.sums import (
-    FAST,
-    INNER,
-    Work,
-    add_cells,
-    add_contrast_cells,
-    clear,
-    design_row,
-    locate,
-    new_memory,
-    sigma_and_weight_of_one,
-    work_on,
-)
+from ringleader.kernels.numba.sums import add_cells, add_contrast_cells
+from ringleader.kernels.numba.work import Work, clear, design_row, dot, locate, new_memory, work_on
 
-COMPILED_FROM = "81a042c8393d"
-"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
-
-OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
+COMPILED_FROM = "bcbfd85dca90"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
-class Labels(NamedTuple):
+class BlockLabels(NamedTuple):
     """Label terms of the mode, and where their cavity rows go."""
 
     terms: Terms
@@ -161,9 +149,7 @@ def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> Non
         place += rank - r
     share = decay if seen > 0.0 else 1.0
     for r in range(rank):
-        linear = gradient[r]
-        for s in range(rank):
-            linear += curvature[r * padded + s] * own[s]
+        linear = gradient[r] + dot(after(curvature, r * padded), own, padded)
         first[r] += share * (linear - first[r])
     place = 0
     for r in range(rank):
@@ -173,13 +159,11 @@ def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> Non
             curvature[s * padded + r] = second[place]
             place += 1
     for r in range(rank):
-        gradient[r] = first[r]
-        for s in range(rank):
-            gradient[r] -= curvature[r * padded + s] * own[s]
+        gradient[r] = first[r] - dot(after(curvature, r * padded), own, padded)
 
 
 @njit(**INNER)
-def _add_labels(labels: Labels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
+def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
     """Solve the cavity row where wanted, then add the labels of one entity."""
     terms, cavity = labels
     mirror(work.curvature, work.rank, work.padded)
@@ -192,7 +176,13 @@ def _add_labels(labels: Labels, entity: int, rule: Rule, work: Work, room: Solve
 
 @njit(**OUTER)
 def sweep_blocks(
-    view: View, blocks: Blocks, rule: Rule, labels: Labels, statistics: Statistics, sums: Floats, span: tuple[int, int]
+    view: View,
+    blocks: Blocks,
+    rule: Rule,
+    labels: BlockLabels,
+    statistics: Statistics,
+    sums: Floats,
+    span: tuple[int, int],
 ) -> None:
     """Update the blocks of tasks ``span`` in place. Same as: ``reference.sweep_blocks`` of those blocks."""
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
@@ -273,15 +263,11 @@ def leave_one_out(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any
             cell = np.int64(lists.cells[0][p])
             locate(work, cell, others)
             design_row(work, others, base)
-            phi = 0.0
+            phi = dot(base, work.own, work.padded)
             for r in range(work.rank):
-                phi += base[r] * work.own[r]
                 room.residual[r] = 0.0 if rule.nonnegative and work.own[r] == 0.0 else base[r]
             substitute(room.residual, count, room, room.change)
-            leverage = 0.0
-            for r in range(work.rank):
-                leverage += room.residual[r] * room.change[r]
             phis[cell] = phi
-            leverages[cell] = leverage
+            leverages[cell] = dot(room.residual, room.change, work.padded)
             omegas[cell] = work.weights[0 if work.uniform else cell] * sigma_and_weight_of_one(phi, rule.curvature)[1]
     memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here

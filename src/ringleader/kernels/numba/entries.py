@@ -1,41 +1,29 @@
 """Compiled passes over entries: negatives, their grouping, log-odds and likelihoods.
 
-As in ``numba_blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
+As in ``blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
 """
 
-# mypy: disable-error-code="untyped-decorator"
+# mypy: disable-error-code="untyped-decorator, no-any-return, arg-type"
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numba import njit, uint64
 
 from ringleader.kernels.layout import View
-from ringleader.kernels.numba.lanes import after, load, load_some, size, start, store, sums
-from ringleader.kernels.numba.sums import (
-    FAST,
-    Work,
-    design_row,
-    exp_minus,
-    fetch_row,
-    fetch_rows,
-    locate,
-    new_memory,
-    work_on,
-)
+from ringleader.kernels.numba.elementary import INNER, OUTER, exp_minus, log_one_plus, logarithm
+from ringleader.kernels.numba.lanes import after, fma, lane, load, load_some, size, start, store, sums
+from ringleader.kernels.numba.work import Work, design_row, fetch_row, fetch_rows, locate, new_memory, work_on
 
 AHEAD = 6  # cells between the one at work and the one being fetched
 BATCH = 64  # cells whose log-odds are computed before their logarithms
-OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": FAST, "nogil": True}
-INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
-COMPILED_FROM = "81a042c8393d"
-"""Checksum of lanes.py, numba_solve.py and numba_sums.py."""
+COMPILED_FROM = "bcbfd85dca90"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**OUTER)
 def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[int, int]) -> None:
     """Fill columns ``modes:`` of rows ``span`` from the pool ``codes``. Same as: ``reference.draw_negatives``."""
     count = len(codes)
@@ -51,7 +39,7 @@ def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[in
             tuples[i, modes + j] = codes[picked]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**OUTER)
 def count_drawn(tuples: Any, modes: int, counts: Any, span: tuple[int, int]) -> None:
     """How often each part of the cells draws each entity, (parts, n). Same as: ``np.bincount`` of a part's draws."""
     size = -(-len(tuples) // len(counts))
@@ -61,7 +49,7 @@ def count_drawn(tuples: Any, modes: int, counts: Any, span: tuple[int, int]) -> 
                 counts[part, tuples[i, j]] += 1
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**OUTER)
 def offsets_of(counts: Any, offsets: Any) -> None:
     """Offsets of each entity; counts become the place of each part's first draw of it. Same as: ``np.cumsum``."""
     total = 0
@@ -74,7 +62,7 @@ def offsets_of(counts: Any, offsets: Any) -> None:
     offsets[counts.shape[1]] = total
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**OUTER)
 def place_drawn(tuples: Any, modes: int, places: Any, cells: Any, span: tuple[int, int]) -> None:
     """Write each part's cells to their places. Same as: ``np.argsort(drawn.ravel(), kind="stable") // m``."""
     size = -(-len(tuples) // len(places))
@@ -87,31 +75,29 @@ def place_drawn(tuples: Any, modes: int, places: Any, cells: Any, span: tuple[in
 
 
 @njit(**INNER)
-def _base(view: View, codes: Any, i: int, leave: int, base: Any) -> None:
-    for r in range(len(base)):
-        base[r] = view.component_weights[r]
-    for k in range(len(view.starts)):
-        if k != leave:
-            row = view.starts[k] + codes[i, k]
-            for r in range(len(base)):
-                base[r] *= view.factors[row, r]
-
-
-@njit(**INNER)
-def _dot(view: View, base: Any, row: int) -> float:
-    phi = 0.0
-    for r in range(len(base)):
-        phi += base[r] * view.factors[row, r]
-    return phi
+def _partial_sums(work: Work, base: Any, row: Any) -> Any:
+    """Four partial sums of the product of a design row and a factor row."""
+    last = work.padded - 4
+    total = load(base, last) * load_some(row, last, work.rank - last)
+    for s in range(0, last, 4):
+        total = fma(load(base, s), load(row, s), total)
+    return total
 
 
 @njit(**OUTER)
-def log_odds(view: View, codes: Any, out: Any, span: tuple[int, int]) -> None:
-    """phi of rows ``span`` of codes. Same as: ``reference.products(view, codes).sum(axis=1)``."""
-    base = np.empty(view.factors.shape[1])
+def log_odds(view: View, out: Any, span: tuple[int, int]) -> None:
+    """phi of cells ``span``. Same as: ``products(view, codes).sum(axis=1)``."""
+    memory = new_memory(view)
+    work = work_on(view, view.contrast, memory)
+    first_row, contrast, count = view.starts[view.contrast], view.contrast, len(view.tuples)
     for i in range(span[0], span[1]):
-        _base(view, codes, i, view.contrast, base)
-        out[i] = _dot(view, base, view.starts[view.contrast] + codes[i, view.contrast])
+        fetch_rows(work, min(i + AHEAD, count - 1), work.others)
+        locate(work, i, work.others)
+        design_row(work, work.others, work.rows)
+        code = np.int64(work.tuples[i * work.width + contrast])
+        total = _partial_sums(work, work.rows, after(work.factors, (first_row + code) * work.rank))
+        out[i] = lane(sums(total, total, total, total), 0)
+    memory.numbers[0] = 0.0  # keeps it alive until here
 
 
 @njit(**OUTER)
@@ -140,12 +126,12 @@ def _batch(
 
     ``count`` cells there are in all: rows are fetched ahead past the end of the batch.
     """
-    per_cell, rank, padded = work.per_cell, work.rank, work.padded
+    per_cell, cells = work.per_cell, span[1] - span[0]
     modes = work.width - per_cell + 1
-    entries = (span[1] - span[0]) * per_cell
+    entries = cells * per_cell
     phis = start(numbers)
     decays, partial = after(phis, len(numbers) // 6), after(phis, len(numbers) // 3)
-    last, base = padded - 4, work.rows
+    base = work.rows
     for i in range(span[0], span[1]):
         fetch_rows(work, min(i + AHEAD, count - 1), work.others)
         _fetch_contrast(work, min(i + AHEAD, count - 1), first_row, contrast)
@@ -154,28 +140,36 @@ def _batch(
         codes = after(work.tuples, i * work.width)
         for j in range(per_cell):
             code = np.int64(codes[modes + j - 1 if j else contrast])
-            row = after(work.factors, (first_row + code) * rank)
-            total = load(base, last) * load_some(row, last, rank - last)
-            for s in range(0, last, 4):
-                total = total + load(base, s) * load(row, s)
-            store(partial, 4 * ((i - span[0]) * per_cell + j), total)
+            row = after(work.factors, (first_row + code) * work.rank)
+            store(partial, 4 * ((i - span[0]) * per_cell + j), _partial_sums(work, base, row))
     for b in range(0, entries, 4):
         phi = sums(load(partial, 4 * b), load(partial, 4 * b + 4), load(partial, 4 * b + 8), load(partial, 4 * b + 12))
         store(phis, b, phi)
         store(decays, b, exp_minus(size(phi)))
+    # The partial sums are done with: their place takes what of each cell goes into a logarithm.
+    single, product = partial, after(partial, cells + 4)
+    for i in range(cells):
+        single[i] = decays[i * per_cell]
+        # The logarithm of a product of numbers between 1 and 2, at most 63 of them: one call for all negatives.
+        product[i] = 1.0
+        for j in range(i * per_cell + 1, (i + 1) * per_cell):
+            product[i] *= 1.0 + decays[j]
+    for i in range(cells, (cells + 3) // 4 * 4):
+        single[i], product[i] = 0.0, 1.0
+    for i in range(0, cells, 4):
+        store(single, i, log_one_plus(load(single, i)))
+        store(product, i, logarithm(load(product, i)))
     own, drawn = 0.0, 0.0
-    for i in range(span[1] - span[0]):
+    for i in range(cells):
         weight = work.weights[0 if work.uniform else span[0] + i]
         if weight == 0.0:
             continue
         b = i * per_cell
-        own += weight * (min(phis[b], 0.0) - math.log1p(decays[b]))
-        # The logarithm of a product of numbers between 1 and 2, at most 63 of them: one call for all negatives.
-        linear, product = 0.0, 1.0
+        own += weight * (min(phis[b], 0.0) - single[i])
+        linear = 0.0
         for j in range(b + 1, b + per_cell):
             linear += min(-phis[j], 0.0)
-            product *= 1.0 + decays[j]
-        drawn += weight * (linear - math.log(product)) / max(per_cell - 1, 1)
+        drawn += weight * (linear - product[i]) / max(per_cell - 1, 1)
     return own, drawn
 
 

@@ -1,259 +1,73 @@
-"""Four float64 side by side as one number of compiled code.
+"""Four float64 side by side as one number of compiled code, and pointers.
 
 Rows are short (10 to 24 numbers) and their length is not known at compile time. The compiler then makes loops for
 long rows with a slow remainder, and a short row is all remainder. With four lanes spelled out a row of 10
-is three steps. numba's disk cache does not see changes here: clear it after one.
+is three steps.
 
-``+ - * /`` work lane by lane (a product and a sum may fuse). Same as: NumPy on arrays of shape (4,).
+``+ - * /`` work lane by lane. Nothing is fused or reordered but where it is written so (``fma``), so that every
+processor computes the same bits. Same as: NumPy on arrays of shape (4,), which is what runs where NUMBA_DISABLE_JIT=1
+turns compilation off (``lanes_python``), for debuggers and for coverage.
 """
 
-# mypy: disable-error-code="untyped-decorator, misc"
+# mypy: disable-error-code="assignment, no-redef, misc"
 from __future__ import annotations
 
-import operator
-from typing import Any
+from numba import config
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
-from numba.np.arrayobj import make_array
-
-LANES = 4
-FLAGS = ("reassoc", "contract", "nsz", "arcp")  # never nnan or ninf: they would hide a runaway fit
-_NUMBER = ir.DoubleType()
-_FOUR = ir.VectorType(_NUMBER, LANES)
-_WHOLE = ir.IntType(64)
-_PLACE = ir.IntType(32)
-
-
-class Four(types.Type):
-    """The type of four float64 in one register."""
-
-    def __init__(self) -> None:
-        super().__init__(name="Four")
-
-
-four = Four()
-
-
-@register_model(Four)
-class _FourModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _FOUR)
-
-
-for _operator in (operator.add, operator.sub, operator.mul, operator.truediv):
-
-    @infer_global(_operator)
-    class _Arithmetic(ConcreteTemplate):
-        cases = [signature(four, four, four)]  # noqa: RUF012
-
-
-@lower_builtin(operator.add, four, four)
-def _add(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-    return builder.fadd(*arguments, flags=FLAGS)
-
-
-@lower_builtin(operator.sub, four, four)
-def _subtract(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-    return builder.fsub(*arguments, flags=FLAGS)
-
-
-@lower_builtin(operator.mul, four, four)
-def _multiply(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-    return builder.fmul(*arguments, flags=FLAGS)
-
-
-@lower_builtin(operator.truediv, four, four)
-def _divide(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-    return builder.fdiv(*arguments, flags=FLAGS)
-
-
-def _splat(builder: Any, number: Any) -> Any:
-    one = builder.insert_element(ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined), number, _PLACE(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_PLACE, LANES), [0] * LANES))
-
-
-def _pick(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_PLACE, LANES), lanes))
-
-
-def _wide(context: Any, kind: Any) -> Any:
-    return ir.VectorType(context.get_data_type(kind.dtype), LANES)
-
-
-def _widened(builder: Any, value: Any) -> Any:
-    return value if value.type == _FOUR else builder.fpext(value, _FOUR)
-
-
-def _unary(builder: Any, name: str, arguments: Any) -> Any:
-    return builder.call(
-        cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FOUR, (_FOUR,)), name), arguments
+if config.DISABLE_JIT:
+    from ringleader.kernels.numba.lanes_python import (
+        after,
+        exponents,
+        fetch,
+        fma,
+        halvings,
+        lane,
+        less,
+        load,
+        load_some,
+        mantissas,
+        size,
+        spread,
+        start,
+        store,
+        sums,
+        whole,
+    )
+else:
+    from ringleader.kernels.numba.lanes_compiled import (
+        after,
+        exponents,
+        fetch,
+        fma,
+        halvings,
+        lane,
+        less,
+        load,
+        load_some,
+        mantissas,
+        size,
+        spread,
+        start,
+        store,
+        sums,
+        whole,
     )
 
-
-@intrinsic
-def spread(typing: Any, number: Any) -> Any:
-    """One number in all four lanes."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return _splat(builder, arguments[0])
-
-    return four(types.float64), lower
-
-
-@intrinsic
-def lane(typing: Any, value: Any, place: Any) -> Any:
-    """One of the four."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return builder.extract_element(arguments[0], builder.trunc(arguments[1], _PLACE))
-
-    return types.float64(four, types.intp), lower
-
-
-@intrinsic
-def start(typing: Any, array: Any) -> Any:
-    """Where the memory of a contiguous array begins.
-
-    ``start(a)[i]`` is ``a.ravel()[i]``: no sign of i to check, no shape to carry, no reference to count. Counting is
-    what makes arrays dear in small functions, and threads that count the same array wait for each other. The
-    array itself must live until the last use.
-    """
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return make_array(kind.args[0])(context, builder, arguments[0]).data
-
-    if array.layout != "C":
-        raise TypingError("a pointer needs a contiguous array")
-    return types.CPointer(array.dtype)(array), lower
-
-
-@intrinsic
-def after(typing: Any, pointer: Any, offset: Any) -> Any:
-    """``a[offset:]`` of a pointer."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return builder.gep(arguments[0], [arguments[1]])
-
-    return pointer(pointer, types.intp), lower
-
-
-@intrinsic
-def load(typing: Any, pointer: Any, offset: Any) -> Any:
-    """``a[offset : offset + 4]`` of floats."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        wide = _wide(context, kind.args[0])
-        value = builder.load(builder.bitcast(builder.gep(arguments[0], [arguments[1]]), wide.as_pointer()))
-        value.align = kind.args[0].dtype.bitwidth // 8
-        return _widened(builder, value)
-
-    return four(pointer, types.intp), lower
-
-
-@intrinsic
-def load_some(typing: Any, pointer: Any, offset: Any, count: Any) -> Any:
-    """The first ``count`` of ``load``, then zeros; what lies behind them is not read."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        wide = _wide(context, kind.args[0])
-        lanes = ir.Constant(ir.VectorType(_WHOLE, LANES), list(range(LANES)))
-        mask = builder.icmp_signed("<", lanes, _splat(builder, arguments[2]))
-        name = f"llvm.masked.load.v4{'f64' if wide == _FOUR else 'f32'}.p0"
-        kinds = (wide.as_pointer(), _PLACE, ir.VectorType(ir.IntType(1), LANES), wide)
-        masked = cgutils.get_or_insert_function(builder.module, ir.FunctionType(wide, kinds), name)
-        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), wide.as_pointer())
-        align, zeros = _PLACE(kind.args[0].dtype.bitwidth // 8), ir.Constant(wide, [0.0] * LANES)
-        return _widened(builder, builder.call(masked, [place, align, mask, zeros]))
-
-    return four(pointer, types.intp, types.intp), lower
-
-
-@intrinsic
-def store(typing: Any, pointer: Any, offset: Any, value: Any) -> Any:
-    """``a[offset : offset + 4] = value`` of float64."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        place = builder.gep(arguments[0], [arguments[1]])
-        builder.store(arguments[2], builder.bitcast(place, _FOUR.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.intp, four), lower
-
-
-@intrinsic
-def fetch(typing: Any, pointer: Any, offset: Any) -> Any:
-    """Ask for the memory of ``a[offset]`` ahead of its use. A hint: it changes no result."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        form = ir.FunctionType(ir.VoidType(), (byte, _PLACE, _PLACE, _PLACE))
-        hint = builder.module.declare_intrinsic("llvm.prefetch", (byte,), form)
-        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), byte)
-        builder.call(hint, [place, _PLACE(0), _PLACE(3), _PLACE(1)])
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.intp), lower
-
-
-@intrinsic
-def sums(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """The sums of the lanes of four values, in the four lanes of one."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        a, b, c, d = arguments
-
-        def pairs(x: Any, y: Any, even: list[int], odd: list[int]) -> Any:
-            return builder.fadd(_pick(builder, x, y, even), _pick(builder, x, y, odd))
-
-        first, second = pairs(a, b, [0, 4, 2, 6], [1, 5, 3, 7]), pairs(c, d, [0, 4, 2, 6], [1, 5, 3, 7])
-        return pairs(first, second, [0, 1, 4, 5], [2, 3, 6, 7])
-
-    return four(four, four, four, four), lower
-
-
-@intrinsic
-def less(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """``np.where(a < b, then, otherwise)``; a NaN is not less."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", *arguments[:2]), *arguments[2:])
-
-    return four(four, four, four, four), lower
-
-
-@intrinsic
-def size(typing: Any, value: Any) -> Any:
-    """``np.abs``."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return _unary(builder, "llvm.fabs.v4f64", arguments)
-
-    return four(four), lower
-
-
-@intrinsic
-def whole(typing: Any, value: Any) -> Any:
-    """``np.rint``."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        return _unary(builder, "llvm.rint.v4f64", arguments)
-
-    return four(four), lower
-
-
-@intrinsic
-def halvings(typing: Any, value: Any) -> Any:
-    """``2.0 ** -value`` of whole numbers from 0 to 1022."""
-
-    def lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
-        wide = ir.VectorType(_WHOLE, LANES)
-        count = builder.sext(builder.fptosi(arguments[0], ir.VectorType(_PLACE, LANES)), wide)
-        exponent = builder.sub(ir.Constant(wide, [1023] * LANES), count)
-        return builder.bitcast(builder.shl(exponent, ir.Constant(wide, [52] * LANES)), _FOUR)
-
-    return four(four), lower
+__all__ = [
+    "after",
+    "exponents",
+    "fetch",
+    "fma",
+    "halvings",
+    "lane",
+    "less",
+    "load",
+    "load_some",
+    "mantissas",
+    "size",
+    "spread",
+    "start",
+    "store",
+    "sums",
+    "whole",
+]

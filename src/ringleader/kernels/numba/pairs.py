@@ -6,54 +6,26 @@ is ever stored, and the work is the sum of s^2 over group sizes s. Every actor i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
 
-from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+
+COMPILED_FROM = "bcbfd85dca90"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 Kernel = Callable[..., Any]
-compiled = cast(Callable[[Kernel], Kernel], njit(cache=True, error_model="numpy", nogil=True))
+compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 """numba's decorator, with a type that mypy can follow."""
-
-
-class Groups(NamedTuple):
-    """Who met where: G groups, M memberships (actor, group), each once."""
-
-    offsets: Numbers  # (G + 1,): members of group g are members[offsets[g]:offsets[g + 1]]
-    members: Codes  # (M,): actors
-    actor_offsets: Numbers  # (n + 1,): groups of actor i are actor_groups[actor_offsets[i]:actor_offsets[i + 1]]
-    actor_groups: Codes  # (M,)
-    spots: Numbers  # (M,): where in actor_groups the membership of members[q] is
-    log_rate: Floats  # (G,): log of the chance to meet in this group, against the mean over groups
-
-
-class Exposure(NamedTuple):
-    """How often an actor is out, by slot (window): actor i has slots[offsets[i]:offsets[i + 1]], each once.
-
-    The expectation of a pair is the sum over common slots of the product of their values.
-    """
-
-    offsets: Numbers  # (n + 1,)
-    slots: Codes
-    values: Floats
-    n_slots: int
-
-
-class Rule(NamedTuple):
-    """Which pairs count."""
-
-    min_shared: int
-    floor: float  # least expectation of a pair
-    doubt: float  # taken off every LLR
 
 
 @compiled
 def lockstep_of_actors(
-    groups: Groups, exposure: Exposure, rule: Rule, scores: Any, lengths: Any, span: tuple[int, int]
+    groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any]:
     """Fill ``scores`` of the memberships and ``lengths`` (counterparts) of the actors of ``span``.
 
@@ -65,7 +37,7 @@ def lockstep_of_actors(
     -------
     columns, values : the counterparts of each actor of the span, where c > mu and LLR > 0, actor by actor.
 
-    Same as: ``pairs_reference.lockstep_of_actors``.
+    Same as: ``reference.pairs.lockstep_of_actors``.
     """
     n = len(groups.actor_offsets) - 1
     shared = np.zeros(n, np.int32)
@@ -120,8 +92,8 @@ def lockstep_of_actors(
                 mu += own[exposure.slots[e]] * exposure.values[e]
             mu = max(mu, rule.floor)
             c = float(shared[j])
-            llr = c * math.log(c / mu) - rates[j] - (c - mu) - rule.doubt
-            if c > mu and llr > 0.0:
+            llr = c * logarithm_of_one(c / mu) - rates[j] - (c - mu) - rule.doubt if c > mu else 0.0
+            if llr > 0.0:
                 if filled == len(columns):
                     columns = np.concatenate((columns, np.empty(filled, np.int32)))
                     values = np.concatenate((values, np.empty(filled, np.float64)))
@@ -131,7 +103,7 @@ def lockstep_of_actors(
                 lengths[i] += 1
             if c - 1.0 > mu:
                 rest = c - 1.0  # rates becomes the LLR without one group, but for that group's rate
-                rates[j] = rest * math.log(rest / mu) - rates[j] - (rest - mu) - rule.doubt
+                rates[j] = rest * logarithm_of_one(rest / mu) - rates[j] - (rest - mu) - rule.doubt
             else:
                 shared[j] = 0
         for p in range(first, last):
@@ -169,14 +141,6 @@ def stable_order(codes: Any, size: int) -> Any:
     return order
 
 
-class Graph(NamedTuple):
-    """Pairs in rows: actor i has counterparts columns[offsets[i]:offsets[i + 1]]."""
-
-    offsets: Numbers
-    columns: Codes
-    values: Floats
-
-
 @compiled
 def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:
     """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group.
@@ -184,7 +148,7 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
     A third party was not in the group itself, so that none of its lockstep rests on this meeting. Who is tied to an
     actor with a, and to the others of the group with b in all, adds min(a, b).
 
-    Same as: ``pairs_reference.support_of_groups``.
+    Same as: ``reference.pairs.support_of_groups``.
     """
     n = len(groups.actor_offsets) - 1
     inside = np.zeros(n, np.bool_)

@@ -1,6 +1,6 @@
 """Compiled solver of one block: a small system, the bound at zero, and the ways to step.
 
-numba's disk cache sees changes of ``numba_blocks`` alone: clear it after a change here.
+numba's disk cache does not see changes here: ``COMPILED_FROM`` of the kernels' files does.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.layout import Rule, Terms
-from ringleader.kernels.numba.lanes import after, start
-from ringleader.kernels.numba.sums import INNER, Work, sigma_and_weight_of_one
+from ringleader.kernels.numba.elementary import INNER, sigma_and_weight_of_one
+from ringleader.kernels.numba.lanes import after, fma, start
+from ringleader.kernels.numba.work import Work, dot_from
 
 ROUNDS = 40
 PASSES = 8  # coordinate passes before the free coordinates are solved together
@@ -73,6 +74,8 @@ def factorise(curvature: Any, room: Solver) -> int:
     for i in range(count):
         for j in range(i, count):
             factor[i * padded + j] = curvature[chosen[i] * padded + chosen[j]]
+        for j in range(count, padded):
+            factor[i * padded + j] = 0.0  # ``substitute`` adds up whole lanes
     for first in range(0, count, 4):  # four pivots at a time: fewer, fatter loops over the rows below
         last = min(first + 4, count)
         for i in range(first, last):
@@ -85,19 +88,19 @@ def factorise(curvature: Any, room: Solver) -> int:
             for k in range(i + 1, last):
                 share = factor[i * padded + k]
                 for j in range(k, count):
-                    factor[k * padded + j] -= share * factor[i * padded + j]
+                    factor[k * padded + j] = fma(-share, factor[i * padded + j], factor[k * padded + j])
         for k in range(last, count):
             a, b, c, d = (
-                factor[first * padded + k],
-                factor[(first + 1) * padded + k],
-                factor[(first + 2) * padded + k],
-                factor[(first + 3) * padded + k],
+                -factor[first * padded + k],
+                -factor[(first + 1) * padded + k],
+                -factor[(first + 2) * padded + k],
+                -factor[(first + 3) * padded + k],
             )
             for j in range(k, count):
-                upper = a * factor[first * padded + j] + b * factor[(first + 1) * padded + j]
-                factor[k * padded + j] -= (
-                    upper + c * factor[(first + 2) * padded + j] + d * factor[(first + 3) * padded + j]
-                )
+                total = fma(a, factor[first * padded + j], factor[k * padded + j])
+                total = fma(b, factor[(first + 1) * padded + j], total)
+                total = fma(c, factor[(first + 2) * padded + j], total)
+                factor[k * padded + j] = fma(d, factor[(first + 3) * padded + j], total)
     return count
 
 
@@ -107,14 +110,16 @@ def substitute(residual: Any, count: int, room: Solver, out: Any) -> None:
     factor, chosen, packed, padded = room.factor, room.chosen, room.packed, room.padded
     for i in range(count):
         packed[i] = residual[chosen[i]]
+    whole = (count + 3) // 4 * 4
+    for i in range(count, whole):
+        packed[i] = 0.0
     for i in range(count):
         packed[i] *= factor[i * padded + i]
+        share = -packed[i]
         for j in range(i + 1, count):
-            packed[j] -= packed[i] * factor[i * padded + j]
+            packed[j] = fma(share, factor[i * padded + j], packed[j])
     for i in range(count - 1, -1, -1):
-        total = packed[i]
-        for j in range(i + 1, count):
-            total -= factor[i * padded + j] * packed[j]
+        total = packed[i] - dot_from(after(factor, i * padded), packed, i + 1, whole)
         packed[i] = total * factor[i * padded + i]
     for r in range(room.rank):
         out[r] = 0.0
@@ -134,7 +139,7 @@ def _coordinate_pass(curvature: Any, room: Solver, step: float) -> float:
         if move != 0.0:
             point[j] = old + move
             for r in range(rank):
-                residual[r] -= move * curvature[j * padded + r]
+                residual[r] = fma(-move, curvature[j * padded + r], residual[r])
         largest = max(largest, abs(move))
         size = max(size, new)
     return largest / (size + 1e-300)
@@ -174,7 +179,7 @@ def solve(curvature: Any, gradient: Any, own: Any, nonnegative: bool, room: Solv
                 move = moved - point[r]
                 point[r] = moved
                 for s in range(rank):
-                    residual[s] -= move * curvature[r * padded + s]
+                    residual[s] = fma(-move, curvature[r * padded + s], residual[s])
 
 
 @njit(**INNER)
@@ -215,7 +220,7 @@ def _scalar_pass(curvature: Any, room: Solver, step: float) -> None:
         move = step * residual[j] / curvature[j * padded + j]
         point[j] += move
         for r in range(rank):
-            residual[r] -= move * curvature[j * padded + r]
+            residual[r] = fma(-move, curvature[j * padded + r], residual[r])
 
 
 @njit(**INNER)
@@ -225,8 +230,7 @@ def _gain(curvature: Any, gradient: Any, room: Solver) -> float:
     gain = 0.0
     for r in range(rank):
         pull = gradient[r] - 0.5 * curvature[r * padded + r] * change[r]
-        for s in range(r + 1, rank):
-            pull -= curvature[r * padded + s] * change[s]
+        pull -= dot_from(after(curvature, r * padded), change, r + 1, padded)
         gain += pull * change[r]
     return gain
 

@@ -1,172 +1,25 @@
 """Compiled sums of a block: gather the design rows of its entries, add up its gradient and curvature.
 
-Rows go through the four lanes of ``lanes``: a row of rank R is P / 4 steps, where P is R rounded up to
-a multiple of four, and the lanes above R hold zeros. While some cells are at work, the factor rows of those that
-follow are on their way, and the tuples of those after them: an entity has too few cells to wait for its own, so the
-lists are read ahead past its end, where the next entity's cells lie.
-
-numba's disk cache sees changes of ``numba_blocks`` alone: clear it after a change here.
+While some cells are at work, the factor rows of those that follow are on their way, and the tuples of those after
+them: an entity has too few cells to wait for its own, so the lists are read ahead past its end, where the next entity's
+cells lie. numba's disk cache does not see changes here: ``COMPILED_FROM`` of the kernels' files does.
 """
 
 # mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from ringleader.kernels.layout import Rule, View
-from ringleader.kernels.numba.lanes import (
-    after,
-    fetch,
-    halvings,
-    lane,
-    less,
-    load,
-    load_some,
-    size,
-    spread,
-    start,
-    store,
-    sums,
-    whole,
-)
+from ringleader.kernels.layout import Rule
+from ringleader.kernels.numba.elementary import INNER, sigma_and_weight
+from ringleader.kernels.numba.lanes import after, fma, load, load_some, spread, store, sums
+from ringleader.kernels.numba.work import Work, design_row, fetch_rows, fetch_tuple, last_product, locate, product
 
-BUFFER = 40  # entries gathered before they are summed, more where one cell brings more
 AHEAD = 8  # cells between the one at work and the one whose factor rows are asked for
 AHEAD_ALONE = 32  # the same in the contrast mode, where a cell is one entry
-FAST = {"reassoc", "contract", "nsz", "arcp"}  # never nnan or ninf: they would hide a runaway fit
-INNER: dict[str, Any] = {
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": FAST,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    # A function that is called stands once in each kernel, optimised for it, and the process keeps whichever copy it
-    # loaded first: the last bits would depend on what ran before. And a call would pass all of ``Work`` by value.
-    "forceinline": True,
-}
-
-
-class Work(NamedTuple):
-    """What one task works on, in one mode: the view's memory and its own. P is the rank rounded up to fours."""
-
-    factors: Any
-    tuples: Any
-    weights: Any
-    uniform: bool  # one weight for all
-    rank: int
-    padded: int  # P
-    width: int  # K + m, columns of a tuple
-    others: int  # modes other than this one and the contrast mode
-    per_cell: int  # entries of a cell, with its negatives: 1 + m
-    room: int  # rows of the buffer
-    columns: Any  # (K + m,): columns of a tuple: other modes, contrast mode, negatives
-    shifts: Any  # (K + m,): first element of each column's mode
-    places: Any  # (K + m,): where the factor rows of the cell at work begin, in elements of the factors
-    rows: Any  # (room, P): design rows c_i
-    weighted: Any  # (room, P)
-    entries: Any  # (4, room): weight, y, weight * curvature, weight * residual
-    lambdas: Any  # (P,)
-    own: Any  # (P,): x, the entity's row
-    curvature: Any  # (P, P), upper triangle
-    gradient: Any  # (P,), right behind the curvature
-
-
-class Memory(NamedTuple):
-    """The arrays behind a task's own memory; they must outlive its ``Work``."""
-
-    numbers: Any
-    wholes: Any
-
-
-@njit(**INNER)
-def new_memory(view: View) -> Memory:
-    rank, width = view.factors.shape[1], view.tuples.shape[1]
-    padded, room = (rank + 3) // 4 * 4, _room(view)
-    return Memory(np.zeros((2 * room + 3 + padded) * padded + 4 * room), np.zeros(3 * width, np.int64))
-
-
-@njit(**INNER)
-def _room(view: View) -> int:
-    """Rows of the buffer: enough for one cell, and a multiple of four."""
-    return int(max(BUFFER, (view.tuples.shape[1] - len(view.starts) + 4) // 4 * 4))
-
-
-@njit(**INNER)
-def work_on(view: View, mode: int, memory: Memory) -> Work:
-    """Lay out ``memory`` for blocks of ``mode``; -1 stands for lambda, which leaves no mode out."""
-    rank, modes, width = view.factors.shape[1], len(view.starts), view.tuples.shape[1]
-    padded, room = (rank + 3) // 4 * 4, _room(view)
-    columns = start(memory.wholes)
-    shifts = after(columns, width)
-    others = 0
-    for k in range(modes):
-        if k != mode and k != view.contrast:
-            columns[others] = k
-            shifts[others] = view.starts[k] * rank
-            others += 1
-    for j in range(width - modes + 1 if mode != view.contrast else 0):
-        columns[others + j] = modes + j - 1 if j else view.contrast
-        shifts[others + j] = view.starts[view.contrast] * rank
-    rows = start(memory.numbers)
-    weighted = after(rows, room * padded)
-    entries = after(weighted, room * padded)
-    lambdas = after(entries, 4 * room)
-    for r in range(rank):
-        lambdas[r] = view.component_weights[r]
-    return Work(
-        start(view.factors), start(view.tuples), start(view.weights), len(view.weights) == 1,
-        rank, padded, width, others, width - modes + 1, room,
-        columns, shifts, after(shifts, width),
-        rows, weighted, entries, lambdas,
-        after(lambdas, padded), after(lambdas, 2 * padded), after(lambdas, (2 + padded) * padded),
-    )  # fmt: skip
-
-
-@njit(**INNER)
-def exp_minus(distance: Any) -> Any:
-    """exp(-distance) of four distances from 0 up; beyond 700 as at 700."""
-    far = spread(700.0)
-    distance = less(far, distance, far, distance)
-    # exp(-distance) = 2^-n exp(rest): the library's exp would be one call per entry.
-    n = whole(distance * spread(1.4426950408889634))
-    rest = n * spread(0.693147180369123816490) - distance + n * spread(1.90821492927058770002e-10)
-    decay = spread(1 / 39916800) + rest * spread(1 / 479001600)
-    decay = spread(1 / 3628800) + rest * decay
-    decay = spread(1 / 362880) + rest * decay
-    decay = spread(1 / 40320) + rest * decay
-    decay = spread(1 / 5040) + rest * decay
-    decay = spread(1 / 720) + rest * decay
-    decay = spread(1 / 120) + rest * decay
-    decay = spread(1 / 24) + rest * decay
-    decay = spread(1 / 6) + rest * decay
-    decay = spread(1 / 2) + rest * decay
-    decay = spread(1.0) + rest * decay
-    return (spread(1.0) + rest * decay) * halvings(n)
-
-
-@njit(**INNER)
-def sigma_and_weight(phi: Any, curvature: int) -> tuple[Any, Any]:
-    """sigma(phi), and N (curvature 1) or E[omega] (curvature 0), of four phi."""
-    one, distance = spread(1.0), size(phi)
-    decay = exp_minus(distance)
-    larger = one / (one + decay)
-    sigma = less(phi, spread(0.0), decay * larger, larger)
-    if curvature == 1:
-        return sigma, decay * larger * larger
-    square = distance * distance
-    near = spread(0.25) - square * (spread(1 / 48) - square * spread(1 / 480))
-    small = spread(0.01)
-    omega = (larger - spread(0.5)) / less(distance, small, small, distance)
-    return sigma, less(distance, small, near, omega)
-
-
-@njit(**INNER)
-def sigma_and_weight_of_one(phi: float, curvature: int) -> tuple[float, float]:
-    sigma, weight = sigma_and_weight(spread(phi), curvature)
-    return lane(sigma, 0), lane(weight, 0)
 
 
 @njit(**INNER)
@@ -179,10 +32,10 @@ def _weigh(work: Work, full: int, rule: Rule) -> None:
         place = b * padded
         for s in range(0, padded, 4):
             x = load(own, s)
-            first = first + x * load(rows, place + s)
-            second = second + x * load(rows, place + padded + s)
-            third = third + x * load(rows, place + 2 * padded + s)
-            fourth = fourth + x * load(rows, place + 3 * padded + s)
+            first = fma(x, load(rows, place + s), first)
+            second = fma(x, load(rows, place + padded + s), second)
+            third = fma(x, load(rows, place + 2 * padded + s), third)
+            fourth = fma(x, load(rows, place + 3 * padded + s), fourth)
         sigma, omega = sigma_and_weight(sums(first, second, third, fourth), rule.curvature)
         weight = load(entries, b)
         store(entries, 2 * room + b, weight * omega)
@@ -201,8 +54,8 @@ def _add_gradient(work: Work, full: int) -> None:
             c, d = load(rows, place), load(rows, place + padded)
             store(weighted, place, c * spread(entries[2 * room + b]))
             store(weighted, place + padded, d * spread(entries[2 * room + b + 1]))
-            even = even + c * spread(entries[3 * room + b])
-            odd = odd + d * spread(entries[3 * room + b + 1])
+            even = fma(c, spread(entries[3 * room + b]), even)
+            odd = fma(d, spread(entries[3 * room + b + 1]), odd)
         store(gradient, s, even + odd)
 
 
@@ -224,13 +77,13 @@ def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
             place = b * padded
             u, v, w = load(weighted, place + s), load(weighted, place + s + 4), load(weighted, place + s + 8)
             x = spread(rows[place + r])
-            a0, a1, a2 = a0 + x * u, a1 + x * v, a2 + x * w
+            a0, a1, a2 = fma(x, u, a0), fma(x, v, a1), fma(x, w, a2)
             x = spread(rows[place + r + 1])
-            b0, b1, b2 = b0 + x * u, b1 + x * v, b2 + x * w
+            b0, b1, b2 = fma(x, u, b0), fma(x, v, b1), fma(x, w, b2)
             x = spread(rows[place + r + 2])
-            c0, c1, c2 = c0 + x * u, c1 + x * v, c2 + x * w
+            c0, c1, c2 = fma(x, u, c0), fma(x, v, c1), fma(x, w, c2)
             x = spread(rows[place + r + 3])
-            d0, d1, d2 = d0 + x * u, d1 + x * v, d2 + x * w
+            d0, d1, d2 = fma(x, u, d0), fma(x, v, d1), fma(x, w, d2)
         store(curvature, at + 8, a2)
         store(curvature, under + 8, b2)
         store(curvature, third + 8, c2)
@@ -248,13 +101,13 @@ def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
             place = b * padded
             u, v = load(weighted, place + s), load(weighted, place + s + 4)
             x = spread(rows[place + r])
-            a0, a1 = a0 + x * u, a1 + x * v
+            a0, a1 = fma(x, u, a0), fma(x, v, a1)
             x = spread(rows[place + r + 1])
-            b0, b1 = b0 + x * u, b1 + x * v
+            b0, b1 = fma(x, u, b0), fma(x, v, b1)
             x = spread(rows[place + r + 2])
-            c0, c1 = c0 + x * u, c1 + x * v
+            c0, c1 = fma(x, u, c0), fma(x, v, c1)
             x = spread(rows[place + r + 3])
-            d0, d1 = d0 + x * u, d1 + x * v
+            d0, d1 = fma(x, u, d0), fma(x, v, d1)
         store(curvature, at + 4, a1)
         store(curvature, under + 4, b1)
         store(curvature, third + 4, c1)
@@ -267,14 +120,14 @@ def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
             place = b * padded
             beyond = place + padded
             u, v = load(weighted, place + s), load(weighted, beyond + s)
-            a0 = a0 + spread(rows[place + r]) * u
-            b0 = b0 + spread(rows[place + r + 1]) * u
-            c0 = c0 + spread(rows[place + r + 2]) * u
-            d0 = d0 + spread(rows[place + r + 3]) * u
-            a1 = a1 + spread(rows[beyond + r]) * v
-            b1 = b1 + spread(rows[beyond + r + 1]) * v
-            c1 = c1 + spread(rows[beyond + r + 2]) * v
-            d1 = d1 + spread(rows[beyond + r + 3]) * v
+            a0 = fma(spread(rows[place + r]), u, a0)
+            b0 = fma(spread(rows[place + r + 1]), u, b0)
+            c0 = fma(spread(rows[place + r + 2]), u, c0)
+            d0 = fma(spread(rows[place + r + 3]), u, d0)
+            a1 = fma(spread(rows[beyond + r]), v, a1)
+            b1 = fma(spread(rows[beyond + r + 1]), v, b1)
+            c1 = fma(spread(rows[beyond + r + 2]), v, c1)
+            d1 = fma(spread(rows[beyond + r + 3]), v, d1)
         a0, b0, c0, d0 = a0 + a1, b0 + b1, c0 + c1, d0 + d1
     store(curvature, at, a0)
     store(curvature, under, b0)
@@ -305,81 +158,16 @@ def _flush(work: Work, count: int, rule: Rule) -> None:
 
 
 @njit(**INNER)
-def clear(work: Work) -> None:
-    """Curvature and gradient to zero."""
-    for s in range(0, (work.padded + 1) * work.padded, 4):
-        store(work.curvature, s, spread(0.0))
-
-
-@njit(**INNER)
-def fetch_tuple(work: Work, cell: int) -> None:
-    fetch(work.tuples, cell * work.width)
-    fetch(work.tuples, cell * work.width + work.width - 1)
-
-
-@njit(**INNER)
-def fetch_row(work: Work, place: int) -> None:
-    """Ask for the factor row that begins at element ``place``: a line of memory holds eight float64."""
-    fetch(work.factors, place)
-    for r in range(8, work.rank - 2, 8):
-        fetch(work.factors, place + r)
-    fetch(work.factors, place + work.rank - 1)
-
-
-@njit(**INNER)
-def fetch_rows(work: Work, cell: int, count: int) -> None:
-    """Ask for the first ``count`` factor rows of a cell."""
-    codes = after(work.tuples, cell * work.width)
-    for c in range(count):
-        fetch_row(work, work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank)
-
-
-@njit(**INNER)
-def locate(work: Work, cell: int, count: int) -> None:
-    """Put where the first ``count`` factor rows of a cell begin into ``work.places``."""
-    codes = after(work.tuples, cell * work.width)
-    for c in range(count):
-        work.places[c] = work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank
-
-
-@njit(**INNER)
-def _product(work: Work, count: int, s: int) -> Any:
-    """lambda times the first ``count`` located rows, four lanes from s."""
-    value = load(work.lambdas, s)
-    for c in range(count):
-        value = value * load(work.factors, work.places[c] + s)
-    return value
-
-
-@njit(**INNER)
-def _last_product(work: Work, count: int, s: int) -> Any:
-    """The same for the last lanes of a row, of which not all belong to it."""
-    value = load(work.lambdas, s)
-    for c in range(count):
-        value = value * load_some(work.factors, work.places[c] + s, work.rank - s)
-    return value
-
-
-@njit(**INNER)
-def design_row(work: Work, count: int, out: Any) -> None:
-    """Write lambda times the first ``count`` located rows to ``out``, padded."""
-    last = work.padded - 4
-    for s in range(0, last, 4):
-        store(out, s, _product(work, count, s))
-    store(out, last, _last_product(work, count, last))
-
-
-@njit(**INNER)
 def _design_rows(work: Work, filled: int) -> None:
     """Write the rows of a located cell and of its negatives to the buffer from row ``filled`` on."""
     factors, padded = work.factors, work.padded
     rows, places = after(work.rows, filled * padded), after(work.places, work.others)
     last = padded - 4
     for s in range(0, last, 4):
-        base = _product(work, work.others, s)
+        base = product(work, work.others, s)
         for j in range(work.per_cell):
             store(rows, j * padded + s, base * load(factors, places[j] + s))
-    base = _last_product(work, work.others, last)
+    base = last_product(work, work.others, last)
     for j in range(work.per_cell):
         store(rows, j * padded + last, base * load_some(factors, places[j] + last, work.rank - last))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.arrays import Floats
-from ringleader.kernels.numba.pairs import Exposure, Graph, Groups, Rule
+from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 
 
 def memberships(groups: Groups) -> Floats:
@@ -29,7 +29,7 @@ def expectations(exposure: Exposure, floor: float) -> Floats:
 
 
 def lockstep_of_actors(
-    groups: Groups, exposure: Exposure, rule: Rule, scores: Any, lengths: Any, span: tuple[int, int]
+    groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any]:
     """See ``pairs.lockstep_of_actors``. The counterparts of an actor are in ascending order here."""
     member = memberships(groups)
@@ -73,3 +73,8 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
             others = inside[inside != i]
             theirs = ties[np.ix_(others, outside)].sum(axis=0)
             support[groups.spots[q]] = np.minimum(ties[i, outside], theirs).sum()
+
+
+def stable_order(codes: Any, size: int) -> Numbers:
+    """Places of the codes in ascending order, equal ones as they came; ``size`` is above every code."""
+    return np.argsort(codes, kind="stable")

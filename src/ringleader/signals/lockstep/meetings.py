@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
-from ringleader.kernels.numba.pairs import Exposure, Groups, stable_order
+from ringleader.kernels.pair_layout import Exposure, Groups
+from ringleader.kernels.protocol import get_backend
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -65,8 +66,8 @@ def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterat
 def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:
     """Groups of the reviews by actors ``who`` at ``places``. An actor is in a group once, however often there."""
     place, group = _ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
-    order = stable_order(who, n_actors)
-    order = order[stable_order(group[order], len(place))]
+    order = get_backend().stable_order(who, n_actors)
+    order = order[get_backend().stable_order(group[order], len(place))]
     group, member = group[order], who[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(group) != 0) | (np.diff(member) != 0)
@@ -80,7 +81,7 @@ def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) 
     offsets = np.concatenate([[0], np.cumsum(size[fits])]).astype(np.int64)
     members = member[kept]
     member_group = (np.cumsum(fits) - 1)[group[kept]].astype(np.int32)
-    order = stable_order(members, n_actors)
+    order = get_backend().stable_order(members, n_actors)
     spots = np.empty(len(order), np.int64)
     spots[order] = np.arange(len(order))
     actor_offsets = np.concatenate([[0], np.cumsum(np.bincount(members, minlength=n_actors))]).astype(np.int64)

@@ -23,9 +23,10 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.errors import SettingsError
-from ringleader.kernels.numba.pairs import Graph, Groups, Rule, lockstep_of_actors, support_of_groups
-from ringleader.kernels.protocol import available_threads
+from ringleader.kernels.pair_layout import Graph, Groups, PairRule
+from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads
+from ringleader.runtime.machine import processors
 from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import Roles, assign_roles, sides
@@ -171,7 +172,7 @@ def find_lockstep(
     settings = LockstepSettings() if settings is None else settings
     k = tensor.mode_index(actor)
     roles = assign_roles(tensor, k, settings.items)
-    threads = available_threads() if threads is None else threads
+    threads = processors() if threads is None else threads
     boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in _sides(tensor, roles, settings))
     both = _together(boost.side, attack.side)
     groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
@@ -221,12 +222,12 @@ def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tupl
     """Score and support of every membership, and the LLR of every pair, of one cut."""
     groups, exposure = meetings.groups, expose(meetings)
     n = len(groups.actor_offsets) - 1
-    rule = Rule(settings.min_shared, settings.floor, settings.doubt)
+    rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
     scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
     size = np.diff(groups.offsets)
 
     def count(span: tuple[int, int]) -> tuple[Codes, Floats]:
-        columns, values = lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
+        columns, values = get_backend().lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
         return columns, values
 
     parts = _deal(count, _total(size[groups.actor_groups], groups.actor_offsets), n, threads)
@@ -244,7 +245,7 @@ def _support(groups: Groups, graph: Graph, threads: int) -> Floats:
     degree = np.diff(graph.offsets)
 
     def add(span: tuple[int, int]) -> None:
-        support_of_groups(groups, graph, support, span)
+        get_backend().support_of_groups(groups, graph, support, span)
 
     _deal(add, _total(degree[groups.members] + 1, groups.offsets), len(graph.offsets) - 1, threads)
     return support

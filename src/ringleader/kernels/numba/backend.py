@@ -1,0 +1,156 @@
+"""The compiled backend: cuts the work into pieces, and has the kernels run them on the threads of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
+from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View, read_only
+from ringleader.kernels.numba import blocks as compiled_blocks
+from ringleader.kernels.numba import entries as compiled_entries
+from ringleader.kernels.numba import pairs as compiled_pairs
+from ringleader.kernels.single_block import head_moments
+from ringleader.kernels.threads import share_pieces
+
+INLINE = 20_000
+"""Positions below which a call stays on the caller's thread: starting threads would cost more."""
+
+ENTRIES = 4096
+"""Cells per piece of a pass over all cells. Fixed: changing it changes the last bits of likelihoods."""
+
+
+class NumbaBackend:
+    """Compiled loops that release the interpreter lock, run by ``threads`` threads.
+
+    A thread takes the next piece of work when it is done with the last; what a piece is does not depend
+    on the number of threads, and no two pieces write to the same place.
+    """
+
+    name = "numba"
+    head_moments = staticmethod(head_moments)
+    stable_order = staticmethod(compiled_pairs.stable_order)
+    lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
+    support_of_groups = staticmethod(compiled_pairs.support_of_groups)
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def __reduce__(self) -> tuple[type[NumbaBackend], tuple[int]]:
+        return NumbaBackend, (self.threads,)
+
+    def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
+        codes, counter = np.ascontiguousarray(pool), np.uint64(key)
+
+        def draw(span: tuple[int, int]) -> None:
+            with np.errstate(over="ignore"):  # counters wrap; without compilation NumPy would warn
+                compiled_entries.draw_negatives(tuples, codes, modes, counter, span)
+
+        self._over(len(tuples), 65536, draw)
+
+    def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
+        draws = len(tuples) * (tuples.shape[1] - modes)
+        offsets, cells = np.zeros(size + 1, np.int64), np.empty(draws, np.int32)
+        places = np.zeros((self.threads if draws > INLINE else 1, size), np.int64)
+        self._over(len(places), 1, lambda span: compiled_entries.count_drawn(tuples, modes, places, span), draws)
+        compiled_entries.offsets_of(places, offsets)
+        self._over(len(places), 1, lambda span: compiled_entries.place_drawn(tuples, modes, places, cells, span), draws)
+        return offsets, cells
+
+    def sweep_blocks(
+        self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
+    ) -> None:
+        if not view.factors.flags.writeable:
+            raise ValueError("a sweep writes into the factors, and these are read-only; copy the state first")
+        check_blocks(view, blocks)
+        check_labels(view, blocks, rule, terms, statistics, cavity)
+        labels = compiled_blocks.BlockLabels(terms, cavity)
+        reading = _for_reading(view)
+        sums, moved = self._sum_chunks(reading, blocks, rule), reading._replace(factors=view.factors)
+        self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(moved, blocks, rule, labels, statistics, sums, s))
+
+    def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
+        check_blocks(view, blocks)
+        view = _for_reading(view)
+        count, rank = len(blocks.entities), view.factors.shape[1]
+        out = np.zeros((count, rank)), np.zeros((count, rank, rank))
+        sums = self._sum_chunks(view, blocks, rule)
+        self._tasks(blocks, lambda s: compiled_blocks.block_moments(view, blocks, rule, sums, out, s))
+        return out
+
+    def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
+        check_cells(view, cells)
+        rank = view.factors.shape[1]
+        sums = _zero_sums(-(-len(cells) // CHUNK) + 1, rank)
+        sums[-1, -1, :rank] = view.component_weights
+        unweighted = _for_reading(view._replace(component_weights=np.ones(rank)))
+        kernel = compiled_blocks.lambda_moments
+        self._over(len(sums) - 1, 1, lambda span: kernel(unweighted, read_only(cells), rule, sums, span), CHUNK)
+        total = sums[:-1].sum(axis=0)
+        upper = np.triu(total[:rank, :rank])
+        return total[-1, :rank].copy(), upper + np.triu(upper, 1).T
+
+    def log_odds(self, view: View, codes: Codes) -> Floats:
+        check_codes(view, codes)
+        view = _for_reading(view._replace(tuples=np.asarray(codes, np.int32)))
+        out = np.empty(len(codes))
+        self._over(len(codes), 16384, lambda span: compiled_entries.log_odds(view, out, span))
+        return out
+
+    def log_likelihood(self, view: View) -> tuple[float, float]:
+        check_view(view)
+        view = _for_reading(view)
+        sums = np.zeros((-(-len(view.tuples) // ENTRIES), 2))
+        kernel = compiled_entries.log_likelihood
+        self._over(len(sums), 4, lambda span: kernel(view, sums, span, ENTRIES), ENTRIES)
+        own, drawn = np.cumsum(sums, axis=0)[-1] if len(sums) else (0.0, 0.0)
+        return float(own), float(drawn)
+
+    def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
+        check_blocks(view, blocks)
+        view = _for_reading(view)
+        out = tuple(np.full(len(view.tuples), np.nan) for _ in range(3))
+        sums = self._sum_chunks(view, blocks, rule)
+        self._tasks(blocks, lambda s: compiled_blocks.leave_one_out(view, blocks, rule, sums, out, s))
+        return out[0], out[1], out[2]
+
+    def _sum_chunks(self, view: View, blocks: Blocks, rule: Rule) -> Floats:
+        sums = _zero_sums(len(blocks.chunks), view.factors.shape[1])
+        self._over(len(sums), 1, lambda span: compiled_blocks.sum_chunks(view, blocks, rule, sums, span), CHUNK)
+        return sums
+
+    def _tasks(self, blocks: Blocks, call: Callable[[tuple[int, int]], None]) -> None:
+        length = int((blocks.ends - blocks.begins).sum()) if len(blocks.entities) < INLINE else INLINE
+        count = len(blocks.tasks) - 1
+        if length < INLINE and count:
+            call((0, count))
+        else:
+            self._over(count, 1, call, INLINE)
+
+    def _over(self, count: int, piece: int, call: Callable[[tuple[int, int]], None], cost: int = 1) -> None:
+        """``call`` every piece (first, last) of range(count), by as many threads as allowed."""
+        if self.threads == 1 or count * cost < INLINE or count <= piece:
+            if count:
+                call((0, count))
+            return
+        share_pieces(lambda i: call((i, min(i + piece, count))), range(0, count, piece), self.threads)
+
+
+def _for_reading(view: View) -> View:
+    """The view with read-only arrays: one compiled kernel, whether the caller's can be written to or not."""
+    return View(
+        read_only(view.tuples),
+        read_only(view.weights),
+        int(view.contrast),
+        read_only(view.factors),
+        read_only(view.starts),
+        int(view.rows),
+        read_only(view.component_weights),
+    )
+
+
+def _zero_sums(count: int, rank: int) -> Floats:
+    padded = (rank + 3) // 4 * 4
+    return np.zeros((count, padded + 1, padded))

@@ -1,0 +1,46 @@
+"""Arrays that travel together through pair counting: who met where, how often each was out, and who is tied to whom."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ringleader.arrays import Codes, Floats, Numbers
+
+
+class Groups(NamedTuple):
+    """Who met where: G groups, M memberships (actor, group), each once."""
+
+    offsets: Numbers  # (G + 1,): members of group g are members[offsets[g]:offsets[g + 1]]
+    members: Codes  # (M,): actors
+    actor_offsets: Numbers  # (n + 1,): groups of actor i are actor_groups[actor_offsets[i]:actor_offsets[i + 1]]
+    actor_groups: Codes  # (M,)
+    spots: Numbers  # (M,): where in actor_groups the membership of members[q] is
+    log_rate: Floats  # (G,): log of the chance to meet in this group, against the mean over groups
+
+
+class Exposure(NamedTuple):
+    """How often an actor is out, by slot (window): actor i has slots[offsets[i]:offsets[i + 1]], each once.
+
+    The expectation of a pair is the sum over common slots of the product of their values.
+    """
+
+    offsets: Numbers  # (n + 1,)
+    slots: Codes
+    values: Floats
+    n_slots: int
+
+
+class PairRule(NamedTuple):
+    """Which pairs count."""
+
+    min_shared: int
+    floor: float  # least expectation of a pair
+    doubt: float  # taken off every LLR
+
+
+class Graph(NamedTuple):
+    """Pairs in rows: actor i has counterparts columns[offsets[i]:offsets[i + 1]]."""
+
+    offsets: Numbers
+    columns: Codes
+    values: Floats

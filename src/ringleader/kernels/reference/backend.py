@@ -1,0 +1,49 @@
+"""The reference as a backend."""
+
+from __future__ import annotations
+
+from ringleader.arrays import Codes, Floats
+from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
+from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.reference import blocks as reference
+from ringleader.kernels.reference import pairs
+from ringleader.kernels.single_block import head_moments
+
+
+class ReferenceBackend:
+    """NumPy, one thread."""
+
+    name = "reference"
+    draw_negatives = staticmethod(reference.draw_negatives)
+    group_drawn = staticmethod(reference.group_drawn)
+    head_moments = staticmethod(head_moments)
+    lockstep_of_actors = staticmethod(pairs.lockstep_of_actors)
+    support_of_groups = staticmethod(pairs.support_of_groups)
+    stable_order = staticmethod(pairs.stable_order)
+
+    def sweep_blocks(
+        self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
+    ) -> None:
+        check_blocks(view, blocks)
+        check_labels(view, blocks, rule, terms, statistics, cavity)
+        reference.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+
+    def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
+        check_blocks(view, blocks)
+        return reference.block_moments(view, blocks, rule)
+
+    def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
+        check_cells(view, cells)
+        return reference.lambda_moments(view, cells, rule)
+
+    def log_odds(self, view: View, codes: Codes) -> Floats:
+        check_codes(view, codes)
+        return reference.log_odds(view, codes)
+
+    def log_likelihood(self, view: View) -> tuple[float, float]:
+        check_view(view)
+        return reference.log_likelihood(view)
+
+    def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
+        check_blocks(view, blocks)
+        return reference.leave_one_out(view, blocks, rule)

@@ -1,0 +1,139 @@
+"""One block at a time in NumPy: sums of its entries, prior, labels, solver and step (model.md section 3).
+
+The blocks of lambda and of the heads are few, so every backend moves them with this; the blocks of entities are many,
+and this is what the kernels of a backend must compute for each of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Factors, Floats
+from ringleader.kernels.layout import FISHER, GRADIENT, STATISTICS, Rule, Statistics, Terms
+from ringleader.kernels.logistic import expected_omega, fisher_weight, logistic
+
+TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
+ROUNDING = 1e-12  # of a coordinate: what a step leaves of less is zero, else the last bits of sums would decide
+
+
+def curvature_weight(phi: npt.ArrayLike, curvature: int) -> Floats:
+    return fisher_weight(phi) if curvature == FISHER else expected_omega(phi)
+
+
+def moments(rows: Floats, label: Floats, weight: Floats, x: Floats, rule: Rule) -> tuple[Floats, Floats]:
+    """g = sum w (y - sigma) c and F = sum w omega c c' at x, without the prior."""
+    phi = rows @ x
+    gradient = rule.half * (weight * (label - logistic(phi))) @ rows
+    return gradient, (rows * (weight * curvature_weight(phi, rule.curvature))[:, None]).T @ rows
+
+
+def prior_variance(x: Floats, rule: Rule) -> Floats:
+    """Fixed, or the mode of the inverse gamma given x: (x^2 + 2 b) / (2 a_c + 3)."""
+    if rule.shape == 0:
+        return np.full(x.shape, float(rule.variance))
+    return np.maximum((x**2 + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor)
+
+
+def label_moments(terms: Terms, entity: int, x: Floats, rule: Rule) -> tuple[Floats, Floats]:
+    """What the labels of one entity add to g and F of its block."""
+    gradient, curvature = np.zeros(len(x)), np.zeros((len(x), len(x)))
+    for i in range(terms.offsets[entity], terms.offsets[entity + 1]):
+        beta, noise = terms.beta[terms.target[i]], terms.noise[terms.target[i]]
+        psi = beta[0] + beta[1:] @ x
+        if noise > 0:
+            error, weight = (terms.value[i] - psi) / noise, 1 / noise
+        else:
+            error = float(terms.value[i] > 0) - float(logistic(psi))
+            weight = float(curvature_weight(psi, rule.curvature))
+        # The printed half belongs to kappa, which only a binary target has.
+        gradient += (1.0 if noise > 0 else rule.half) * error * beta[1:]
+        curvature += weight * np.outer(beta[1:], beta[1:])
+    return gradient, curvature
+
+
+def solve_block(curvature: Floats, gradient: Floats, x: Floats, nonnegative: bool) -> Floats:
+    """argmax over y of g'(y - x) - (y - x)' F (y - x) / 2, subject to y >= 0 where asked."""
+    target = gradient + curvature @ x
+    if not nonnegative:
+        return np.asarray(np.linalg.solve(curvature, target))
+    # Lawson and Hanson's active set: free the coordinate that gains most; step back to the first that hits zero.
+    point, free = np.zeros(len(x)), np.zeros(len(x), bool)
+    tiny = 1e-13 * (np.abs(target).max() + 1e-300)
+    for _ in range(10 * len(x) + 10):
+        slope = np.where(free, -np.inf, target - curvature @ point)
+        if slope.max() <= tiny:
+            break
+        free[slope.argmax()] = True
+        while True:
+            wanted = np.zeros(len(x))
+            wanted[free] = np.linalg.solve(curvature[np.ix_(free, free)], target[free])
+            below = free & (wanted <= 0)
+            if not below.any():
+                point = wanted
+                break
+            shares = np.where(below, point / np.where(below, point - wanted, 1.0), np.inf)
+            point = point + shares.min() * (wanted - point)
+            free &= shares > shares.min()
+            point[~free] = 0.0
+    return point
+
+
+def scalar_pass(curvature: Floats, gradient: Floats, x: Floats, nonnegative: bool, step: float = 1.0) -> Floats:
+    """One coordinate after the other towards its own optimum: the scalar updates of online EM."""
+    point, residual = x.copy(), gradient.copy()
+    for j in range(len(x)):
+        new = point[j] + residual[j] / curvature[j, j]
+        new = max(new, 0.0) if nonnegative else new
+        move = step * (new - point[j])
+        residual -= move * curvature[j]
+        point[j] += move
+    return point
+
+
+def carry(statistics: Statistics, entity: int, sums: tuple[Floats, Floats], x: Floats, decay: float) -> None:
+    """S1 and S2 of one entity move by ``decay`` towards the new sums; all the way the first time."""
+    gradient, curvature = sums
+    upper = np.triu_indices(len(x))
+    old = np.zeros_like(curvature)
+    old[upper] = statistics.second[entity]
+    share = decay if np.trace(old) > 0 else 1.0
+    statistics.second[entity] += (share * (curvature - old)[upper]).astype(statistics.second.dtype)
+    statistics.first[entity] += share * (gradient + curvature @ x - statistics.first[entity])
+
+
+def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate: float) -> Floats:
+    """The new row of a block whose g and F hold the prior and the labels."""
+    step = rule.step * rate
+    if rule.action == GRADIENT:
+        step = rule.step / np.trace(curvature) if rate == 0 else step
+        moved = x + step * gradient
+        return np.maximum(moved, 0) if rule.nonnegative else moved
+    if rule.action == STATISTICS:
+        return scalar_pass(curvature, gradient, x, rule.nonnegative, step)
+    # Solve over the free coordinates, step, clip at zero (model.md section 3).
+    free = np.ones(len(x), bool) if not rule.nonnegative else (x > 0) | (gradient > 0)
+    change = np.zeros(len(x))
+    change[free] = step * np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+    if not rule.nonnegative:
+        return np.asarray(x + change)
+    change = np.where(x + change < np.maximum(TINY, ROUNDING * x), -x, change)
+    if change @ (gradient - 0.5 * curvature @ change) < 0:
+        # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.
+        change = step * (solve_block(curvature, gradient, x, True) - x)
+    return np.asarray(x + change)
+
+
+def head_moments(rows: Factors, values: Floats, beta: Floats, noise: float, rule: Rule) -> tuple[Floats, Floats]:
+    """g (R + 1,) and F of one head over labelled rows (M, R), without the prior; noise 0 is a binary target.
+
+    Written with einsum: matrix products of a threaded BLAS differ in their last bits between machines.
+    """
+    design = np.hstack([np.ones((len(rows), 1)), np.asarray(rows, np.float64)])
+    psi = np.einsum("mr,r->m", design, beta)
+    if noise > 0:
+        error, weight = (values - psi) / noise, np.full(len(psi), 1 / noise)
+    else:
+        error, weight = (values > 0) - logistic(psi), curvature_weight(psi, rule.curvature)
+    half = 1.0 if noise > 0 else rule.half
+    return half * np.einsum("m,mr->r", error, design), np.einsum("mr,ms->rs", design * weight[:, None], design)

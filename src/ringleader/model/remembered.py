@@ -1,0 +1,33 @@
+"""Results of a pure function that are kept, so that many threads may ask for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Remembered(Generic[K, V]):
+    """Results by key: all of them, or the last ``most``. One thread computes while the others wait.
+
+    Results must be functions of their key and must not change, so that forgetting one is never seen.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._results: dict[K, V] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: K, compute: Callable[[], V]) -> V:
+        with self._lock:
+            if key not in self._results:
+                while self._most is not None and len(self._results) >= self._most:
+                    self._results.pop(next(iter(self._results)))  # before the new one needs memory
+                self._results[key] = compute()
+            return self._results[key]
+
+    def __reduce__(self) -> tuple[type[Remembered[K, V]], tuple[int | None]]:
+        return Remembered, (self._most,)

@@ -1,0 +1,98 @@
+"""Prints a checksum of what every operation of the compiled backend computes on a small problem.
+
+Run in processes of their own by ``test_kernels_bits.py``, for different processors and without compilation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import numpy as np
+
+from ringleader.counters import stream_key
+from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, plan_blocks, read_only
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.protocol import Backend, get_backend
+
+RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
+
+
+def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarray]]:
+    """What every operation returns or writes, by its name."""
+    rng = np.random.default_rng(rank)
+    sizes, negatives = (30, 7, 4), 3
+    tuples = np.zeros((cells, 3 + negatives), np.int32)
+    tuples[:, :3] = np.stack([np.minimum(rng.geometric(0.2, cells) - 1, n - 1) for n in sizes], axis=1)
+    made: dict[str, list[np.ndarray]] = {"draw_negatives": [tuples]}
+    backend.draw_negatives(tuples, 3, tuples[:, 0].copy(), stream_key(1, 2))
+    drawn = backend.group_drawn(tuples, 3, sizes[0])
+    made["group_drawn"] = list(drawn)
+    factors = np.abs(rng.normal(0.6, 0.4, (sum(sizes), rank)))
+    factors[rng.random(factors.shape) < 0.1] = 0.0
+    weights = rng.choice([0.0, 1.0, 2.5], cells)
+    starts = np.array([0, 30, 37])
+    view = View(read_only(tuples), weights, 0, factors, starts, len(factors), rng.normal(1, 0.2, rank))
+    made["log_likelihood"] = [np.array(backend.log_likelihood(view))]
+    made["log_odds"] = [backend.log_odds(view, tuples[:, :3])]
+    every = np.arange(cells, dtype=np.int32)
+    made["lambda_moments"] = list(backend.lambda_moments(view, every, RULE))
+    made["head_moments"] = list(backend.head_moments(factors[:9], rng.normal(size=9), np.ones(rank + 1), 0.5, RULE))
+    for name in ("block_moments", "leave_one_out", "sweep_blocks"):
+        made[name] = []
+    for mode, size in enumerate(sizes):
+        order = backend.stable_order(tuples[:, mode], size).astype(np.int32)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(tuples[:, mode], minlength=size))])
+        own = (offsets[:-1], offsets[1:], order)
+        blocks = plan_blocks(mode, np.arange(size), own, (drawn[0][:-1], drawn[0][1:], drawn[1]) if mode == 0 else None)
+        made["block_moments"] += backend.block_moments(view, blocks, RULE)
+        made["leave_one_out"] += backend.leave_one_out(view, blocks, RULE)
+        terms = Terms(np.arange(size + 1), np.zeros(size, np.int32), rng.choice([-1.0, 1.0], size),
+                      rng.normal(size=(1, rank + 1)), np.zeros(1))  # fmt: skip
+        for action, nonnegative in ((0, True), (0, False), (1, True), (2, True), (2, False)):
+            statistics = no_statistics(rank)
+            if action == 2:
+                statistics = Statistics(np.zeros((size, rank * (rank + 1) // 2)), np.zeros((size, rank)))
+            moved, cavity = view._replace(factors=factors.copy()), np.zeros((size, rank))
+            rule = RULE._replace(action=action, nonnegative=nonnegative, step=0.05 if action == 1 else 0.8)
+            backend.sweep_blocks(moved, blocks, rule, terms, statistics, cavity)
+            made["sweep_blocks"] += [moved.factors, cavity, *statistics]
+    made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
+    made |= _pairs(backend, rng)
+    return made
+
+
+def _pairs(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
+    member = rng.random((25, 40)) < 0.2
+    actor, group = np.nonzero(member)
+    by_group = np.argsort(group, kind="stable")
+    places = [np.concatenate([[0], np.cumsum(counts)]) for counts in (member.sum(axis=0), member.sum(axis=1))]
+    groups = Groups(
+        places[0], actor[by_group].astype(np.int32), places[1], group.astype(np.int32), by_group, rng.normal(size=40)
+    )
+    exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1)
+    scores, lengths = np.zeros(len(actor)), np.zeros(25, np.int64)
+    columns, values = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
+    row = np.repeat(np.arange(25), lengths)
+    dense = np.zeros((25, 25))
+    dense[row, columns] = values
+    support = np.zeros(len(actor))
+    graph = Graph(np.concatenate([[0], np.cumsum(lengths)]), columns, values)
+    backend.support_of_groups(groups, graph, support, (0, 40))
+    return {"lockstep_of_actors": [scores, lengths, dense], "support_of_groups": [support]}
+
+
+def checksums(name: str, ranks: list[int], cells: int) -> dict[str, str]:
+    backend = get_backend(name, 1)
+    digests: dict[str, str] = {}
+    for rank in ranks:
+        for operation, arrays in results(backend, rank, cells).items():
+            # Adding 0.0 makes -0.0 and 0.0 one: they are equal numbers.
+            data = b"".join(np.ascontiguousarray(array + 0).tobytes() for array in arrays)
+            digests[f"{operation} {rank}"] = hashlib.sha256(data).hexdigest()
+    return digests
+
+
+if __name__ == "__main__":
+    for key, digest in checksums(sys.argv[1], [int(rank) for rank in sys.argv[3:]], int(sys.argv[2])).items():
+        print(key, digest)
