@@ -282,13 +282,13 @@ def test_pieces_cover_every_position_once() -> None:
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    from ringleader.kernels.threads import share_pieces
+    from ringleader.runtime.executor import Threads
 
     def fail(piece: int) -> None:
         raise ValueError(f"piece {piece}")
 
     with pytest.raises(ValueError, match="piece"):
-        share_pieces(fail, range(4), 2)
+        Threads(2).map(fail, range(4))
 
 
 def test_an_unknown_backend_is_named() -> None:

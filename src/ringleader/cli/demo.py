@@ -58,7 +58,7 @@ def command(
     model = RingDetector(holdout=HOLDOUT, random_state=seed)
     config = model.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
-    with stop_signals(), sweep_bar(lambda: config.sweeps, entries, quiet=as_json) as bar:
+    with stop_signals(), sweep_bar(entries, quiet=as_json) as bar:
         model.fit(tensor, known, callback=bar, checkpoint=target / "model")
     truth = read_labels(target / "truth.csv")
     story = _story(model, truth)

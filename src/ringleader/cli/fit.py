@@ -107,7 +107,7 @@ def command(
     config = detector.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
     try:
-        with stop_signals(), sweep_bar(lambda: config.sweeps, entries, quiet=VOICE.quiet or as_json) as bar:
+        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
             detector.fit(tensor, labels, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -22,8 +22,8 @@ class Terminated(SystemExit):
 class SweepBar:
     """Shows each sweep as it ends; call it as a callback of ``fit``."""
 
-    def __init__(self, progress: Progress, sweeps: Callable[[], int], entries: int) -> None:
-        self.progress, self.sweeps, self.entries = progress, sweeps, entries
+    def __init__(self, progress: Progress, entries: int) -> None:
+        self.progress, self.entries = progress, entries
         self.task = progress.add_task("learning", total=None, figures="")
         self.last = time.perf_counter()
 
@@ -32,15 +32,12 @@ class SweepBar:
         rate = _short(self.entries / max(now - self.last, 1e-9))
         self.last = now
         figures = f"objective {info.log_posterior:,.0f}  {rate} entries/s"
-        self.progress.update(self.task, total=self.sweeps(), completed=info.sweep, figures=figures)
+        self.progress.update(self.task, total=info.last_sweep, completed=info.sweep, figures=figures)
 
 
 @contextmanager
-def sweep_bar(sweeps: Callable[[], int], entries: int, *, quiet: bool) -> Iterator[SweepBar]:
-    """A bar over sweeps of ``entries`` each, on standard error, where that is a terminal.
-
-    How many sweeps there will be is asked after the first: a fit decides it when it has seen the data.
-    """
+def sweep_bar(entries: int, *, quiet: bool) -> Iterator[SweepBar]:
+    """A bar over sweeps of ``entries`` each, on standard error, where that is a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -50,7 +47,7 @@ def sweep_bar(sweeps: Callable[[], int], entries: int, *, quiet: bool) -> Iterat
     )
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=quiet or VOICE.quiet or not console.is_terminal) as progress:
-        yield SweepBar(progress, sweeps, entries)
+        yield SweepBar(progress, entries)
 
 
 @contextmanager

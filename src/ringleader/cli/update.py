@@ -41,11 +41,10 @@ def command(
     from ringleader.cli.progress import stop_signals, sweep_bar
     from ringleader.detector import load
     from ringleader.known.labels import read_labels
-    from ringleader.snapshot import UPDATE_SWEEPS
 
     columns = parse_columns(column)
     detector = load(model)
-    before, first_sweep = detector.tensor_, detector.state_.sweep
+    before = detector.tensor_
     kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
     new_labels = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
     fresh = (
@@ -54,7 +53,7 @@ def command(
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     entries = before.n_cells * (1 + detector.config_.negatives)
     quiet = VOICE.quiet or as_json
-    with stop_signals(), sweep_bar(lambda: first_sweep + UPDATE_SWEEPS, entries, quiet=quiet) as bar:
+    with stop_signals(), sweep_bar(entries, quiet=quiet) as bar:
         detector.partial_fit(fresh, new_labels, callback=bar)
     detector.save(model)
     after, aligned = detector.tensor_, detector.aligned_

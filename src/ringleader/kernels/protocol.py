@@ -9,7 +9,7 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
-from ringleader.kernels.threads import available_threads
+from ringleader.runtime.machine import processors
 
 
 class Backend(Protocol):
@@ -94,4 +94,4 @@ def get_backend(name: str = "numba", threads: int | None = None) -> Backend:
     """The backend of that name; ``threads`` None takes as many as this process may use."""
     if name not in BACKENDS:
         raise SettingsError(f"there is no backend {name!r}; choose {' or '.join(BACKENDS)}")
-    return BACKENDS[name](threads if threads else available_threads())
+    return BACKENDS[name](threads if threads else processors())

@@ -29,6 +29,7 @@ class SweepInfo(NamedTuple):
     """What one sweep did. Likelihoods are per observed cell with its negatives; NaN where not tracked."""
 
     sweep: int  # sweeps done, this one included
+    last_sweep: int  # number of the last one, where nothing stops before it
     step: float
     log_posterior: float
     log_likelihood: float
@@ -65,11 +66,12 @@ def fit_loop(
         best, since = (value, 0) if value > best else (best, since + 1)
     if problem.config.patience and since >= problem.config.patience:
         return state, history
+    last_sweep = state.sweep + count
     for _ in range(count):
         step = step_size(problem.config, state.steps)
         state = learner.sweep(problem, state, touched)
         state.check_finite()
-        info = sweep_info(problem, state, step)
+        info = sweep_info(problem, state, step, last_sweep)
         history.append(info._replace(state=None))
         if callback is not None and callback(info):
             break
@@ -82,7 +84,7 @@ def fit_loop(
     return state, history
 
 
-def sweep_info(problem: Problem, state: State, step: float) -> SweepInfo:
+def sweep_info(problem: Problem, state: State, step: float, last_sweep: int) -> SweepInfo:
     """Measure a state against the negatives of its last sweep."""
     nan = float("nan")
     tracked = problem.config.track_objective
@@ -90,6 +92,7 @@ def sweep_info(problem: Problem, state: State, step: float) -> SweepInfo:
     likelihood = log_likelihood(problem, state) if tracked else nan
     return SweepInfo(
         state.sweep,
+        last_sweep,
         step,
         log_posterior(problem, state, likelihood) if tracked else nan,
         likelihood / max(weight, 1e-300),

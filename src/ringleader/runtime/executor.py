@@ -5,9 +5,10 @@ What a piece is never depends on who runs it, so the answer is the same for any 
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ringleader.runtime.machine import processors
 
@@ -32,9 +33,30 @@ class Threads:
         self.count = processors() if count is None else count
 
     def map(self, call: Callable[[P], R], pieces: Iterable[P]) -> list[R]:
-        """``call`` of every piece, in their order; one thread or one piece stays on the caller's."""
+        """``call`` of every piece, in their order; whoever is free takes the next, the caller's thread too."""
         work = list(pieces)
         if self.count == 1 or len(work) < 2:
             return [call(piece) for piece in work]
-        with ThreadPoolExecutor(min(self.count, len(work))) as pool:
-            return list(pool.map(call, work))
+        results: list[Any] = [None] * len(work)
+        errors: list[BaseException] = []
+        places = itertools.count()
+
+        def take_next() -> None:
+            while not errors:
+                place = next(places)
+                if place >= len(work):
+                    return
+                try:
+                    results[place] = call(work[place])
+                except BaseException as error:  # an interrupt too: it is raised below, when all have stopped
+                    errors.append(error)
+
+        helpers = [threading.Thread(target=take_next) for _ in range(min(self.count, len(work)) - 1)]
+        for helper in helpers:
+            helper.start()
+        take_next()
+        for helper in helpers:
+            helper.join()
+        if errors:
+            raise errors[0]
+        return results

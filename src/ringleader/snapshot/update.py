@@ -52,7 +52,7 @@ def update(
     # What is known of the old tensor does not hold for the new one.
     after = replace(snapshot, tensor=tensor, labels=known, heldout=heldout, resumed_from=None, derived=Derived())
     relabelled = touched_by_labels(snapshot.problem, after.problem, tensor.shape)
-    state = carry_heads(snapshot.problem, after.problem, extend_state(snapshot.state.copy(), tensor.shape))
+    state = carry_heads(snapshot.problem, after.problem, extend_state(snapshot.state, tensor.shape))
     history = list(snapshot.history)
 
     def after_sweep(info: SweepInfo) -> bool | None:

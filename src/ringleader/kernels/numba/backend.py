@@ -13,7 +13,7 @@ from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import pairs as compiled_pairs
 from ringleader.kernels.single_block import head_moments
-from ringleader.kernels.threads import share_pieces
+from ringleader.runtime.executor import Threads
 
 INLINE = 20_000
 """Positions below which a call stays on the caller's thread: starting threads would cost more."""
@@ -135,7 +135,7 @@ class NumbaBackend:
             if count:
                 call((0, count))
             return
-        share_pieces(lambda i: call((i, min(i + piece, count))), range(0, count, piece), self.threads)
+        Threads(self.threads).map(lambda i: call((i, min(i + piece, count))), range(0, count, piece))
 
 
 def _for_reading(view: View) -> View:
