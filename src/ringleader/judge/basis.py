@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.kernels.tiles import times_vector, vector_times
 
 Levels = npt.NDArray[np.uint16]
 
@@ -79,7 +80,8 @@ class Ranks:
                 if len(self.levels) < LEVELS:
                     means[j] = table[self.levels[:, j]].mean(axis=0) if len(self.levels) else 0.0
                 else:
-                    means[j] = np.bincount(self.levels[:, j], minlength=LEVELS) @ table / len(self.levels)
+                    counts = np.bincount(self.levels[:, j], minlength=LEVELS).astype(np.float64)
+                    means[j] = vector_times(counts, table) / len(self.levels)
             self.means[knots] = means
         return self.means[knots]
 
@@ -221,11 +223,11 @@ class Layout:
         """Each input that varies, and what it adds, (m,)."""
         for j, name in enumerate(self.inputs):
             columns, table = self.columns(j)
-            base = float(self.centre[columns] @ weights[columns])
+            base = float((self.centre[columns] * weights[columns]).sum())
             if len(levels) < LEVELS:
-                yield int(name), table[levels[:, name]] @ weights[columns] - base
+                yield int(name), times_vector(table[levels[:, name]], weights[columns]) - base
             else:  # fewer levels than entities: the curve first, then where each entity is on it
-                yield int(name), (table @ weights[columns] - base)[levels[:, name]]
+                yield int(name), (times_vector(table, weights[columns]) - base)[levels[:, name]]
 
 
 def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequence[int] = ()) -> Layout:

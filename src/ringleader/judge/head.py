@@ -33,8 +33,8 @@ from ringleader.judge.basis import (
 )
 from ringleader.judge.posterior import Prior
 from ringleader.kernels.logistic import fisher_weight, logistic
+from ringleader.kernels.tiles import product, times_vector
 from ringleader.known.labels import TargetKind
-from ringleader.runtime.blas import one_blas_thread
 
 EVIDENCE_NAME = "evidence prior"
 LEAST_ROOM = 0.05
@@ -179,12 +179,11 @@ _ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
 def moments(levels: Levels, layout: Layout, weights: Floats, root: Floats) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the additive predictor, (n,) each."""
     centre, spread = np.empty(len(levels)), np.empty(len(levels))
-    with one_blas_thread():
-        for start in range(0, len(levels), ROWS):
-            part = slice(start, start + ROWS)
-            rows = layout.rows(levels[part])
-            centre[part] = rows @ weights
-            spread[part] = np.sqrt(((rows @ root) ** 2).sum(axis=1))
+    for start in range(0, len(levels), ROWS):
+        part = slice(start, start + ROWS)
+        rows = layout.rows(levels[part])
+        centre[part] = times_vector(rows, weights)
+        spread[part] = np.sqrt((product(rows, root) ** 2).sum(axis=1))
     return centre, spread
 
 

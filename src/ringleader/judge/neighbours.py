@@ -23,7 +23,6 @@ from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
 from ringleader.kernels.logistic import logistic
 from ringleader.known.labels import Target
-from ringleader.runtime.blas import one_blas_thread
 from ringleader.signals.lockstep import Flow, Ties, meeting_graph, read_folds
 from ringleader.signals.lockstep.association import SHARED_PRIOR
 from ringleader.tensor.sparse import SparseTensor
@@ -138,11 +137,10 @@ def _believed(label_free: Ranks, flows: npt.NDArray[np.float64], target: Target)
     label = (target.values > 0).astype(np.float64)
     weights, prevalence = prior.mean, settings.assumed_prevalence
     teachable = 0 < label.sum() < len(label)
-    with one_blas_thread():
-        if teachable:
-            rows = layout.rows(ranks.levels[target.codes])
-            weights = fit_logistic(rows, label, prior, prior.mean, settings.max_iterations).weights
-        psi = layout.predictor(ranks.levels, weights)
+    if teachable:
+        rows = layout.rows(ranks.levels[target.codes])
+        weights = fit_logistic(rows, label, prior, prior.mean, settings.max_iterations).weights
+    psi = layout.predictor(ranks.levels, weights)
     if teachable:
         prevalence = estimate_prevalence(psi, len(label), float(label.mean()), prevalence)
     return logistic(psi + matching_shift(psi, prevalence))

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dtrtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
+from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
 
+NEARLY = 1e-2
+"""Relative change of the curvature's weights up to which one X' W X serves the next step."""
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""
 
@@ -75,28 +76,54 @@ class Learning(NamedTuple):
 
 def log_posterior(rows: Floats, label: Floats, prior: Prior, weights: Floats) -> float:
     """log P(labels | weights) + log prior, up to a constant; label is 1 or 0."""
-    psi = rows @ weights
+    psi = times_vector(rows, weights)
     fit = log_logistic(np.where(label > 0.5, psi, -psi)).sum()
     return float(fit - 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum())
 
 
 def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats) -> Floats:
     """g = sum (y - sigma) c - (x - m) / v."""
-    return np.asarray((label - logistic(rows @ weights)) @ rows - (weights - prior.mean) / prior.variance)
+    return np.asarray(
+        vector_times(label - logistic(times_vector(rows, weights)), rows) - (weights - prior.mean) / prior.variance
+    )
+
+
+class GramMemo:
+    """The last X' W X, for as long as W is nearly the same: steps on the way need it no better than that."""
+
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
+        self.curvature = np.zeros(0)
+        self.block = np.zeros((0, 0))
+
+    def gram(self, curvature: Floats) -> Floats:
+        """(P, P), a copy."""
+        if len(self.curvature) == 0 or (np.abs(curvature - self.curvature) > NEARLY * self.curvature).any():
+            self.curvature, self.block = curvature, gram(self.rows, curvature)
+        return self.block.copy()
 
 
 def fit_logistic(
-    rows: Floats, label: Floats, prior: Prior, start: Floats, max_iterations: int, trace: list[float] | None = None
+    rows: Floats,
+    label: Floats,
+    prior: Prior,
+    start: Floats,
+    max_iterations: int,
+    trace: list[float] | None = None,
+    memo: GramMemo | None = None,
 ) -> Posterior:
-    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it."""
+    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it.
+
+    memo : takes the curvature of an earlier call where it is nearly the same.
+    """
     weights, value = start, log_posterior(rows, label, prior, start)
     gap = np.inf
     for _ in range(max_iterations):
         if trace is not None:
             trace.append(value)
-        psi = rows @ weights
+        psi = times_vector(rows, weights)
         slope = gradient(rows, label, prior, weights)
-        inverse = invert(rows, fisher_weight(psi), prior)
+        inverse = invert(rows, fisher_weight(psi), prior, memo)
         change = inverse.solve(slope)
         gap = math.sqrt(max(float(change @ slope), 0.0))
         new = log_posterior(rows, label, prior, weights + change)
@@ -108,7 +135,7 @@ def fit_logistic(
         weights, value = weights + change, new
         if gap < 1e-7:
             break
-    psi = rows @ weights
+    psi = times_vector(rows, weights)
     # The last step was tiny where it converged, so the inverse before it serves.
     return Posterior(weights, psi, inverse, value, gap)
 
@@ -116,8 +143,8 @@ def fit_logistic(
 def fit_linear(rows: Floats, value: Floats, prior: Prior, noise: float) -> Posterior:
     """The exact posterior of a linear model with noise variance ``noise``."""
     inverse = invert(rows, np.full(len(rows), 1 / noise), prior)
-    weights = inverse.solve(value @ rows / noise + prior.mean / prior.variance)
-    fitted = rows @ weights
+    weights = inverse.solve(vector_times(value, rows) / noise + prior.mean / prior.variance)
+    fitted = times_vector(rows, weights)
     objective = -0.5 * ((value - fitted) ** 2).sum() / noise
     objective -= 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum()
     return Posterior(weights, fitted, inverse, float(objective), 0.0)
@@ -135,48 +162,48 @@ class Inverse(Protocol):
 
 
 class ByWeights:
-    """C from a (P, P) factor: plain, and the one to use where there are more labels than weights."""
+    """C from a (P, P) block: plain, and the one to use where there are more labels than weights."""
 
-    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior, memo: GramMemo | None = None) -> None:
         self.rows = rows
-        self.factor = _factor(rows, curvature, prior)
+        block = gram(rows, curvature) if memo is None else memo.gram(curvature)
+        block[np.diag_indices_from(block)] += 1 / prior.variance
+        self.factor = inverse_factor(block)
 
     def solve(self, slope: Floats) -> Floats:
-        return np.asarray(cho_solve(self.factor, slope, check_finite=False))
+        return vector_times(times_vector(self.factor, slope), self.factor)
 
     def root(self) -> Floats:
         """R with R R' = C."""
-        inverse, _ = dtrtri(self.factor[0], lower=1)
-        return np.ascontiguousarray(np.tril(inverse).T)
+        return np.ascontiguousarray(self.factor.T)
 
     def diagonal(self) -> Floats:
-        return np.asarray((self.root() ** 2).sum(axis=1))
+        return np.asarray((self.factor**2).sum(axis=0))
 
     def leverage(self) -> Floats:
-        return np.asarray(((self.rows @ self.root()) ** 2).sum(axis=1))
+        return np.asarray((product(self.rows, self.root()) ** 2).sum(axis=1))
 
 
 class ByLabels:
-    """C by Woodbury from an (M, M) factor: C = V - V X' W^(1/2) (I + W^(1/2) X V X' W^(1/2))^-1 W^(1/2) X V."""
+    """C by Woodbury from an (M, M) block: C = V - V X' W^(1/2) (I + W^(1/2) X V X' W^(1/2))^-1 W^(1/2) X V."""
 
     def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
         self.variance = prior.variance
         self.spread = rows * prior.variance  # X V
-        self.joint = self.spread @ rows.T
+        self.joint = gram(rows.T, prior.variance)
         self.weight = np.sqrt(curvature)
         block = self.joint * self.weight[:, None] * self.weight
         block[np.diag_indices_from(block)] += 1
-        self.factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+        self.factor = inverse_factor(block)
 
     def _halved(self, matrix: Floats) -> Floats:
         """L^-1 W^(1/2) matrix, whose columns' squares are what the labels take off."""
-        return np.asarray(
-            solve_triangular(self.factor[0], self.weight[:, None] * matrix, lower=True, check_finite=False)
-        )
+        return product(self.factor, self.weight[:, None] * matrix)
 
     def solve(self, slope: Floats) -> Floats:
-        inner = cho_solve(self.factor, self.weight * (self.spread @ slope), check_finite=False)
-        return np.asarray(self.variance * slope - self.spread.T @ (self.weight * inner))
+        inner = times_vector(self.factor, self.weight * times_vector(self.spread, slope))
+        inner = self.weight * vector_times(inner, self.factor)
+        return np.asarray(self.variance * slope - vector_times(inner, self.spread))
 
     def diagonal(self) -> Floats:
         return np.asarray(np.maximum(self.variance - (self._halved(self.spread) ** 2).sum(axis=0), 0.0))
@@ -185,18 +212,10 @@ class ByLabels:
         return np.asarray(np.maximum(np.diag(self.joint) - (self._halved(self.joint) ** 2).sum(axis=0), 0.0))
 
 
-def invert(rows: Floats, curvature: Floats, prior: Prior) -> Inverse:
-    """The same C by the smaller factor."""
+def invert(rows: Floats, curvature: Floats, prior: Prior, memo: GramMemo | None = None) -> Inverse:
+    """The same C by the smaller block."""
     few = len(rows) < rows.shape[1]
-    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior)
-
-
-def _factor(rows: Floats, curvature: Floats, prior: Prior) -> tuple[Floats, bool]:
-    scaled = rows * np.sqrt(curvature)[:, None]
-    block = scaled.T @ scaled
-    block[np.diag_indices_from(block)] += 1 / prior.variance
-    made: tuple[Floats, bool] = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
-    return made
+    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior, memo)
 
 
 def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:

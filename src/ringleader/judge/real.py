@@ -18,7 +18,6 @@ from ringleader.judge.basis import lay_out
 from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
 from ringleader.judge.posterior import Posterior, Prior, covariance_root, fit_linear, learn_variances
 from ringleader.judge.priors import HeadSettings, learning_of, prior_of
-from ringleader.runtime.blas import one_blas_thread
 
 NOISE, NOISE_WORTH = 0.5, 2.0
 """Share of a target's variance that is noise before the data, and its worth in labels."""
@@ -72,10 +71,9 @@ def fit_real(
             return posterior
 
         learning = learning_of(layout, settings, table.groups or None, len(table.names))
-        with one_blas_thread():
-            posterior, prior, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
-            noise = used  # what the posterior was made with; the update after it would not fit to it
-            root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
+        posterior, prior, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+        noise = used  # what the posterior was made with; the update after it would not fit to it
+        root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
         note = f"additive model of {len(known)} values"
         weights = posterior.weights * unit
         room = np.maximum(1 - posterior.leverage / noise, 0.05)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ringleader.arrays import Floats
-from ringleader.runtime.blas import one_blas_thread
+from ringleader.kernels.tiles import gram, product
 from ringleader.signals.lockstep.pairs import Lockstep
 
 POWER_STEPS = 12
@@ -60,8 +60,7 @@ def components(lockstep: Lockstep, rank: int) -> Floats | None:
         return None
     pairs = sparse.csr_array(graph[active][:, active])
     pairs.data = np.minimum(pairs.data, lockstep.settings.cap)
-    with one_blas_thread():
-        parts = _refine(pairs, _peel(pairs, rank))
+    parts = _refine(pairs, _peel(pairs, rank))
     parts = parts[:, np.argsort(-np.square(parts).sum(axis=0), kind="stable")]
     whole = np.zeros((graph.shape[0], rank))
     whole[active] = parts
@@ -105,7 +104,7 @@ def _refine(pairs: sparse.csr_array, parts: Floats) -> Floats:
     for _ in range(REFINEMENTS):
         own = np.square(parts).sum(axis=1, keepdims=True)
         wanted = pairs @ parts + own * parts
-        have = parts @ (parts.T @ parts)
+        have = product(parts, gram(parts, np.ones(len(parts))))
         parts *= 0.5 + 0.5 * wanted / np.maximum(have, 1e-12)
         parts[parts < NOTHING * parts.max()] = 0.0
     return parts

@@ -1,0 +1,55 @@
+"""Matrix algebra in tiles: right, and with the same bits in any thread and for any number of BLAS threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
+
+SIZES = [(1, 1), (5, 3), (64, 64), (65, 130), (200, 301), (700, 250)]
+
+
+@pytest.mark.parametrize(("m", "p"), SIZES)
+def test_they_are_what_numpy_says(m: int, p: int) -> None:
+    rng = np.random.default_rng(m + p)
+    rows, weight = rng.normal(size=(m, p)), rng.uniform(0.01, 0.25, m)
+    np.testing.assert_allclose(gram(rows, weight), (rows * weight[:, None]).T @ rows, atol=1e-10)
+    block = gram(rows, weight) + np.eye(p)
+    factor = inverse_factor(block)
+    np.testing.assert_allclose(factor, np.linalg.inv(np.linalg.cholesky(block)), atol=1e-9)
+    assert np.array_equal(factor, np.tril(factor))
+    np.testing.assert_allclose(product(rows, factor.T), rows @ factor.T, atol=1e-10)
+    np.testing.assert_allclose(times_vector(rows, factor[0]), rows @ factor[0], atol=1e-10)
+    np.testing.assert_allclose(vector_times(weight, rows), weight @ rows, atol=1e-10)
+
+
+def everything() -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    rows, weight = rng.normal(size=(900, 330)), rng.uniform(0.01, 0.25, 900)
+    block = gram(rows, weight) + np.eye(330)
+    factor = inverse_factor(block)
+    return [block, factor, product(rows, factor.T), times_vector(rows, factor[0]), vector_times(weight, rows)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_the_bits_do_not_depend_on_the_threads_of_blas(count: int) -> None:
+    expected = everything()
+    with threadpool_limits(count, "blas"):
+        assert all(np.array_equal(a, b) for a, b in zip(everything(), expected, strict=True))
+
+
+def test_nor_on_the_thread_that_asks() -> None:
+    expected, results = everything(), []
+    with threadpool_limits(1, "blas"):  # after which other threads may not be able to set the number themselves
+        pass
+    threads = [threading.Thread(target=lambda: results.append(everything())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 3
+    assert all(np.array_equal(a, b) for result in results for a, b in zip(result, expected, strict=True))
