@@ -17,7 +17,6 @@ from ringleader.errors import LabelError
 from ringleader.judge.basis import ASSOCIATION, BEND, EVIDENCE, LEVELS, LINEAR, Layout, Ranks, lay_out
 from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
 from ringleader.judge.posterior import (
-    GramMemo,
     Posterior,
     Prior,
     covariance_root,
@@ -28,6 +27,7 @@ from ringleader.judge.posterior import (
 from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
 from ringleader.kernels.logistic import fisher_weight
+from ringleader.runtime.executor import Threads
 
 ASSOCIATION_GROUPS = ("association", "neighbours")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
@@ -76,25 +76,20 @@ def fit_binary(
         return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
     rows = layout.rows(ranks.levels[known])
 
-    memo = GramMemo(rows)
-
     def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
-        if to_the_end:
-            return fit_logistic(rows, label, prior, start, settings.max_iterations)
-        return fit_logistic(rows, label, prior, start, 1, memo=memo)
+        return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
 
     def learn(settings: HeadSettings) -> tuple[Posterior, Prior, bool]:
         learning = learning_of(layout, settings, groups or None, len(inputs))
         return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
 
-    learned = [learn(at_strength(one, len(known))) for one in _beliefs(settings, len(known), table.suspicion)]
-    proven = learn(
-        settings.replace(
-            linear_variance=settings.interval_variance,
-            spline_variance=settings.interval_variance,
-            worth=settings.interval_worth,
-        )
-    )[1]
+    careful = settings.replace(
+        linear_variance=settings.interval_variance,
+        spline_variance=settings.interval_variance,
+        worth=settings.interval_worth,
+    )
+    beliefs = [at_strength(belief, len(known)) for belief in _beliefs(settings, len(known), table.suspicion)]
+    *learned, (_, proven, _) = Threads().map(learn, [*beliefs, careful])
     blind = [left_out(posterior, label) for posterior, _, _ in learned]
     share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
     weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])

@@ -19,8 +19,6 @@ from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
 
-NEARLY = 1e-2
-"""Relative change of the curvature's weights up to which one X' W X serves the next step."""
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""
 
@@ -88,34 +86,10 @@ def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats) -> Floa
     )
 
 
-class GramMemo:
-    """The last X' W X, for as long as W is nearly the same: steps on the way need it no better than that."""
-
-    def __init__(self, rows: Floats) -> None:
-        self.rows = rows
-        self.curvature = np.zeros(0)
-        self.block = np.zeros((0, 0))
-
-    def gram(self, curvature: Floats) -> Floats:
-        """(P, P), a copy."""
-        if len(self.curvature) == 0 or (np.abs(curvature - self.curvature) > NEARLY * self.curvature).any():
-            self.curvature, self.block = curvature, gram(self.rows, curvature)
-        return self.block.copy()
-
-
 def fit_logistic(
-    rows: Floats,
-    label: Floats,
-    prior: Prior,
-    start: Floats,
-    max_iterations: int,
-    trace: list[float] | None = None,
-    memo: GramMemo | None = None,
+    rows: Floats, label: Floats, prior: Prior, start: Floats, max_iterations: int, trace: list[float] | None = None
 ) -> Posterior:
-    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it.
-
-    memo : takes the curvature of an earlier call where it is nearly the same.
-    """
+    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it."""
     weights, value = start, log_posterior(rows, label, prior, start)
     gap = np.inf
     for _ in range(max_iterations):
@@ -123,7 +97,7 @@ def fit_logistic(
             trace.append(value)
         psi = times_vector(rows, weights)
         slope = gradient(rows, label, prior, weights)
-        inverse = invert(rows, fisher_weight(psi), prior, memo)
+        inverse = invert(rows, fisher_weight(psi), prior)
         change = inverse.solve(slope)
         gap = math.sqrt(max(float(change @ slope), 0.0))
         new = log_posterior(rows, label, prior, weights + change)
@@ -164,9 +138,9 @@ class Inverse(Protocol):
 class ByWeights:
     """C from a (P, P) block: plain, and the one to use where there are more labels than weights."""
 
-    def __init__(self, rows: Floats, curvature: Floats, prior: Prior, memo: GramMemo | None = None) -> None:
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
         self.rows = rows
-        block = gram(rows, curvature) if memo is None else memo.gram(curvature)
+        block = gram(rows, curvature)
         block[np.diag_indices_from(block)] += 1 / prior.variance
         self.factor = inverse_factor(block)
 
@@ -212,10 +186,10 @@ class ByLabels:
         return np.asarray(np.maximum(np.diag(self.joint) - (self._halved(self.joint) ** 2).sum(axis=0), 0.0))
 
 
-def invert(rows: Floats, curvature: Floats, prior: Prior, memo: GramMemo | None = None) -> Inverse:
+def invert(rows: Floats, curvature: Floats, prior: Prior) -> Inverse:
     """The same C by the smaller block."""
     few = len(rows) < rows.shape[1]
-    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior, memo)
+    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior)
 
 
 def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:
