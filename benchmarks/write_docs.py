@@ -27,16 +27,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("paper", "detection", "real"):
         parser.add_argument(f"--{name}", type=Path, help=f"results of a full run of benchmark {name}")
-    given = parser.parse_args()
-    if given.paper:
-        text = (given.paper / "tables.md").read_text()
+    options = parser.parse_args()
+    if options.paper:
+        text = (options.paper / "tables.md").read_text()
         intro = "## The paper's experiments\n\n`ringleader benchmark paper --out DIR`."
         write_section("benchmarks.md", "paper", f"{intro} {text}")
-        shutil.copytree(given.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
-    if given.detection:
-        write_section("detection.md", "markets", f"{_about(given.detection)}\n\n{_markets(given.detection)}")
-    if given.real:
-        write_section("detection.md", "real", f"{_about(given.real)}\n\n{_real(given.real)}")
+        shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
+    if options.detection:
+        write_section("detection.md", "markets", f"{_about(options.detection)}\n\n{_markets(options.detection)}")
+    if options.real:
+        write_section("detection.md", "real", f"{_about(options.real)}\n\n{_real(options.real)}")
 
 
 def _about(folder: Path) -> str:

@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     """Every block of a page that is a program, in order."""
-    found: list[Block] = []
+    programs: list[Block] = []
     lines = page.split("\n")
     reason, i = "", 0
     while i < len(lines):
@@ -51,7 +51,7 @@ def blocks(page: str) -> list[Block]:
             indent = len(line) - len(line.lstrip())
             text = "\n".join(row[indent:] for row in lines[start + 1 : i])
             if fence[2] in RUN:
-                found.append(Block(start + 2, fence[2], text, reason))
+                programs.append(Block(start + 2, fence[2], text, reason))
             reason = ""
         elif line.startswith("<!-- not run"):
             matched = re.fullmatch(r"<!-- not run: (.{10,}) -->", line)
@@ -63,9 +63,9 @@ def blocks(page: str) -> list[Block]:
         elif line.startswith("<!-- setup:"):
             i = _end(lines, i, lambda text: text.rstrip().endswith("-->"), "a setup comment is not closed")
             text = "\n".join(lines[start : i + 1]).removeprefix("<!-- setup:").rstrip().removesuffix("-->")
-            found.append(Block(start + 1, "setup", text, ""))
+            programs.append(Block(start + 1, "setup", text, ""))
         i += 1
-    return found
+    return programs
 
 
 def _end(lines: list[str], i: int, is_end, problem: str) -> int:  # type: ignore[no-untyped-def]

@@ -20,16 +20,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "bin").mkdir()
     write_command(folder / "bin")
-    found = {
+    variables = {
         "PREPARED": str(folder),
         "PATH": f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    runner = Runner(found)
+    runner = Runner(variables)
     market, model = str(folder / "market"), str(folder / "model")
     runner.ringleader(["generate", market, "--reviews", str(REVIEWS)])
     words = ["--labels", f"{market}/labels.csv", "--out", model, "--quiet"]
     runner.ringleader(["fit", f"{market}/reviews.parquet", *words])
-    return found
+    return variables
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
