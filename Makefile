@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+SOURCES := src tests benchmarks examples tools docs/hooks.py
+OLDEST := .venv-oldest
+KERNEL_TESTS := tests/contract
+
 CHROMIUM := /usr/bin/chromium
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
-.PHONY: install demo chromium test test-slow bench docs clean
+.PHONY: install demo chromium test test-slow test-oldest coverage bench figures docs clean
 
 # A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
 $(VENV)/.installed: pyproject.toml
@@ -30,8 +34,8 @@ chromium:
 		>/dev/null 2>&1 || echo "no chromium: the report is not tested in a browser"
 
 test: $(VENV)/.installed-test chromium
-	$(BIN)/ruff check src tests benchmarks examples docs/hooks.py
-	$(BIN)/ruff format --check src tests benchmarks examples docs/hooks.py
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
@@ -39,11 +43,30 @@ test: $(VENV)/.installed-test chromium
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
 
+# The lower bounds of pyproject.toml, in an environment of its own: they install as wheels and the quick tests pass.
+test-oldest:
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tools/lower_bounds.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --only-binary :all: \
+		--constraint $(OLDEST)/constraints.txt -e '.[test]'
+	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -m "not slow" -n 2 --dist loadfile \
+		tests/unit tests/contract tests/cli
+
+# Kernels are measured with the compiler off, by the tests of their contract; all the rest as it runs.
+coverage: $(VENV)/.installed-test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" --cov=ringleader --cov-report= $(KERNEL_TESTS)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --cov=ringleader --cov-append \
+		--cov-report=term:skip-covered --cov-report=html:build/coverage --ignore=$(KERNEL_TESTS)
+
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/data_path.py
+
+# Figures that README.md and docs/ show below their commands, from what the commands print now.
+figures: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/write_docs.py --figures
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis test-artifacts
+	rm -rf $(VENV) $(OLDEST) .coverage site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis test-artifacts

@@ -1,4 +1,12 @@
-"""Writes the figures of full runs of ``ringleader benchmark`` into the documentation.
+"""Writes measured figures into the documentation.
+
+Figures that commands print (console blocks of README.md and docs/), after a change that moves them; also
+``make figures``. Runs the pages as the tests do, takes two minutes, and changes nothing but lines whose words are the
+same. What the text around them says of a figure is left to you: read the difference before you commit it.
+
+python benchmarks/write_docs.py --figures
+
+Figures of full runs of ``ringleader benchmark``:
 
 ringleader benchmark paper --out results/paper
 ringleader benchmark detection --out results/detection
@@ -9,9 +17,12 @@ python benchmarks/write_docs.py --paper results/paper --detection results/detect
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import pandas as pd
@@ -24,19 +35,41 @@ WITH_PROBABILITIES = ("ringleader", "boosting, behaviour", "boosting, same input
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figures", action="store_true", help="what the commands of the pages print")
     for name in ("paper", "detection", "real"):
         parser.add_argument(f"--{name}", type=Path, help=f"results of a full run of benchmark {name}")
-    given = parser.parse_args()
-    if given.paper:
-        text = (given.paper / "tables.md").read_text()
+    options = parser.parse_args()
+    if options.figures:
+        _renew_pages()
+    if options.paper:
+        text = (options.paper / "tables.md").read_text()
         intro = "## The paper's experiments\n\n`ringleader benchmark paper --out DIR`."
         write_section("benchmarks.md", "paper", f"{intro} {text}")
-        shutil.copytree(given.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
-    if given.detection:
-        write_section("detection.md", "markets", f"{_about(given.detection)}\n\n{_markets(given.detection)}")
-    if given.real:
-        write_section("detection.md", "real", f"{_about(given.real)}\n\n{_real(given.real)}")
+        shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
+    if options.detection:
+        write_section("detection.md", "markets", f"{_about(options.detection)}\n\n{_markets(options.detection)}")
+    if options.real:
+        write_section("detection.md", "real", f"{_about(options.real)}\n\n{_real(options.real)}")
+
+
+def _renew_pages() -> None:
+    """Runs every page that shows what commands print, each in an empty folder, and writes what they print now."""
+    sys.path.insert(0, str(ROOT / "tests" / "docs"))
+    import pages
+
+    with tempfile.TemporaryDirectory() as folder:
+        variables = pages.prepare(Path(folder))
+        for path in pages.PAGES:
+            page = path.read_text(encoding="utf-8")
+            if not any(block.language == "console" for block in pages.blocks(page)):
+                continue
+            with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
+                renewed = pages.renew_page(page, pages.Runner(variables))
+            path.write_text(renewed.page, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)}: {'unchanged' if renewed.page == page else 'written'}")
+            for line in renewed.missing:
+                print(f"  not printed any more, see to it by hand: {line}")
 
 
 def _about(folder: Path) -> str:

@@ -27,7 +27,7 @@ def probabilities(model: rl.RingDetector, mode: str) -> pd.DataFrame:
     return joined.sort_values("abuse", ascending=False)
 
 
-def which_head(found: pd.DataFrame, truth: pd.DataFrame, mode: str) -> list[dict[str, object]]:
+def which_head(probability: pd.DataFrame, truth: pd.DataFrame, mode: str) -> list[dict[str, object]]:
     """How well each head finds each kind, on accounts without a label."""
     rows = []
     for kind in KINDS:
@@ -35,7 +35,7 @@ def which_head(found: pd.DataFrame, truth: pd.DataFrame, mode: str) -> list[dict
         if not 0 < tested["label"].sum() < len(tested):
             continue
         for head in KINDS:
-            auc = roc_auc_score(tested["label"], found.loc[tested["entity"], head])
+            auc = roc_auc_score(tested["label"], probability.loc[tested["entity"], head])
             rows.append({"mode": mode, "who": kind, "head": head, "AUC": auc})
     return rows
 
@@ -44,19 +44,19 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reviews", type=int, default=20_000, help="size of each generated market")
     parser.add_argument("--seeds", type=int, default=1, help="markets to average over")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     rows = []
-    for seed in range(given.seeds):
-        market = rl.datasets.marketplace(given.reviews, seed=seed)
+    for seed in range(options.seeds):
+        market = rl.datasets.marketplace(options.reviews, seed=seed)
         model = rl.RingDetector(random_state=seed).fit(market.reviews, market.labels)
         for mode in ("reviewer", "seller"):
-            found = probabilities(model, mode)
-            rows += which_head(found, market.truth, mode)
+            probability = probabilities(model, mode)
+            rows += which_head(probability, market.truth, mode)
             if seed == 0:
                 print(f"\nThe five most suspicious {mode}s, by kind")
-                print(found.head(5).round(3).to_string())
+                print(probability.head(5).round(3).to_string())
     table = pd.DataFrame(rows).groupby(["mode", "who", "head"], sort=False)["AUC"].mean().unstack()
-    print(f"\nAUC of each head (columns) for each kind of account (rows), {given.seeds} market(s)")
+    print(f"\nAUC of each head (columns) for each kind of account (rows), {options.seeds} market(s)")
     print(table.round(3).to_string())
     return table
 

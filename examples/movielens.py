@@ -68,7 +68,7 @@ def popularity(split: Split) -> np.ndarray:
 
 def factorisation(split: Split) -> tuple[np.ndarray, int]:
     """Truncated SVD of the matrix of who saw what, with the rank that is best on the films to choose by."""
-    best, rank, found = -1.0, 0, popularity(split)
+    best, rank, best_scores = -1.0, 0, popularity(split)
     for k in SVD_RANKS:
         if k >= min(split.seen.shape):
             break
@@ -76,8 +76,8 @@ def factorisation(split: Split) -> tuple[np.ndarray, int]:
         scores = (left * sizes) @ right
         rate = split.hits(scores, split.choose).mean()
         if rate > best:
-            best, rank, found = rate, k, scores
-    return found, rank
+            best, rank, best_scores = rate, k, scores
+    return best_scores, rank
 
 
 def model_scores(split: Split, labels: pd.DataFrame | None, **settings: object) -> np.ndarray:
@@ -115,8 +115,8 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--negatives", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=1, help="starts of the model to average over")
-    given = parser.parse_args(arguments)
-    data = movielens.load(given.folder) if given.folder else stand_in(given.people)
+    options = parser.parse_args(arguments)
+    data = movielens.load(options.folder) if options.folder else stand_in(options.people)
     split, labels = Split(data.ratings), data.labels()
     targets = labels.groupby("mode")["target"].nunique()
     print(f"{len(split.people):,} people, {len(split.films):,} films, {len(split.train):,} ratings to learn from")
@@ -125,8 +125,13 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     svd, svd_rank = factorisation(split)
     rates = {"popularity": [split.hits(popularity(split), split.judge)]}
     rates[f"matrix factorisation (SVD, rank {svd_rank})"] = [split.hits(svd, split.judge)]
-    for seed in range(given.seeds):
-        settings = {"rank": given.rank, "epochs": given.epochs, "negatives": given.negatives, "random_state": seed}
+    for seed in range(options.seeds):
+        settings = {
+            "rank": options.rank,
+            "epochs": options.epochs,
+            "negatives": options.negatives,
+            "random_state": seed,
+        }
         runs = {
             "default, no targets": (None, {"settings": {"start": "half-normal"}}),
             "corrected, no targets": (None, {"preset": "corrected"}),

@@ -59,19 +59,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--nights", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=None, help="where to keep the model and the results")
-    given = parser.parse_args(arguments)
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="nightly-"))
+    options = parser.parse_args(arguments)
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="nightly-"))
 
     # A market whose last days have not happened yet. Times are seconds.
-    market = rl.datasets.marketplace(given.reviews, seed=given.seed)
+    market = rl.datasets.marketplace(options.reviews, seed=options.seed)
     reviews = market.reviews
     midnight = (reviews["timestamp"].max() // DAY + 1) * DAY
     days_left = (midnight - 1 - reviews["timestamp"]) // DAY  # 0 on the last day
-    past = reviews[days_left >= given.nights]
-    rl.RingDetector(random_state=given.seed).fit(past, market.labels).save(folder / "model")
+    past = reviews[days_left >= options.nights]
+    rl.RingDetector(random_state=options.seed).fit(past, market.labels).save(folder / "model")
     print(f"a model of {len(past):,} reviews in {folder / 'model'}")
 
-    for left in reversed(range(given.nights)):
+    for left in reversed(range(options.nights)):
         day = pd.to_datetime(midnight - (left + 1) * DAY, unit="s").date().isoformat()
         file = folder / f"reviews-{day}.csv"
         reviews[days_left == left].to_csv(file, index=False)

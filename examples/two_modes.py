@@ -28,8 +28,8 @@ def compare(reviews: int, seed: int) -> list[dict[str, object]]:
     truth = rl.read_labels(tested[["mode", "entity", "label"]])
     rows = []
     for name, modes in CHOICES.items():
-        given = known[known["mode"].isin(modes)]
-        model = rl.RingDetector(random_state=seed).fit(tensor, given if len(given) else None)
+        labels = known[known["mode"].isin(modes)]
+        model = rl.RingDetector(random_state=seed).fit(tensor, labels if len(labels) else None)
         rows += [{"labels on": name, "scored": r["mode"], "AUC": r["auc"]} for r in evaluate(model, truth)]
     return rows
 
@@ -38,10 +38,10 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reviews", type=int, default=20_000, help="size of each generated market")
     parser.add_argument("--seeds", type=int, default=1, help="markets to average over")
-    given = parser.parse_args(arguments)
-    rows = [row for seed in range(given.seeds) for row in compare(given.reviews, seed)]
+    options = parser.parse_args(arguments)
+    rows = [row for seed in range(options.seeds) for row in compare(options.reviews, seed)]
     table = pd.DataFrame(rows).groupby(["labels on", "scored"], sort=False)["AUC"].mean().unstack()
-    print(f"AUC on the tested accounts of {given.seeds} market(s) of {given.reviews:,} reviews")
+    print(f"AUC on the tested accounts of {options.seeds} market(s) of {options.reviews:,} reviews")
     print(table.round(3).to_string())
     return table
 

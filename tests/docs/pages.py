@@ -2,7 +2,8 @@
 
 A page is read from top to bottom. Fenced blocks of sh, console and python run in one folder; python blocks share
 their names. ``<!-- not run: REASON -->`` on the line above leaves a block out. ``<!-- setup: ... -->`` holds
-shell lines that readers do not see. In a console block lines after ``$ `` are commands, all others what they print.
+shell lines that readers do not see. In a console block lines after ``$ `` are commands, all others what they print:
+word for word, and every figure to the digits shown. ``python benchmarks/write_docs.py --figures`` writes them anew.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ import re
 import shlex
 import subprocess
 import sys
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 RUN = ("sh", "console", "python")
 SHOWN = ("text", "csv", "json", "toml", "yaml", "bibtex")
@@ -23,6 +28,13 @@ SHOWN = ("text", "csv", "json", "toml", "yaml", "bibtex")
 SHELL = re.compile(r"[|<>&;*$`(){}~]")
 """What only a shell understands: a line with any of it is run by one."""
 SECONDS = 300
+REVIEWS = 20_000
+"""Size of the market that setup comments may copy."""
+
+FIGURE = r"\d{4}-\d\d-\d\d(?:T[\d:]+Z)?|(?:(?<![\w.])[-+])?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?"
+"""A date, a time or a number, also within a name (``S131``)."""
+MEASURED = re.compile(rf"(?:{FIGURE})(?= (?:ms|s|min|KiB|MiB|GiB|KB|MB|GB)\b)")
+"""Figures that are not compared, because they differ from run to run: how long something took and how large it is."""
 
 
 class PageError(Exception):
@@ -38,7 +50,7 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     """Every block of a page that is a program, in order."""
-    found: list[Block] = []
+    programs: list[Block] = []
     lines = page.split("\n")
     reason, i = "", 0
     while i < len(lines):
@@ -51,7 +63,7 @@ def blocks(page: str) -> list[Block]:
             indent = len(line) - len(line.lstrip())
             text = "\n".join(row[indent:] for row in lines[start + 1 : i])
             if fence[2] in RUN:
-                found.append(Block(start + 2, fence[2], text, reason))
+                programs.append(Block(start + 2, fence[2], text, reason))
             reason = ""
         elif line.startswith("<!-- not run"):
             matched = re.fullmatch(r"<!-- not run: (.{10,}) -->", line)
@@ -63,9 +75,9 @@ def blocks(page: str) -> list[Block]:
         elif line.startswith("<!-- setup:"):
             i = _end(lines, i, lambda text: text.rstrip().endswith("-->"), "a setup comment is not closed")
             text = "\n".join(lines[start : i + 1]).removeprefix("<!-- setup:").rstrip().removesuffix("-->")
-            found.append(Block(start + 1, "setup", text, ""))
+            programs.append(Block(start + 1, "setup", text, ""))
         i += 1
-    return found
+    return programs
 
 
 def _end(lines: list[str], i: int, is_end, problem: str) -> int:  # type: ignore[no-untyped-def]
@@ -93,8 +105,8 @@ class Runner:
                 with contextlib.redirect_stdout(io.StringIO()):
                     exec(code, self.names)
             elif block.language == "console":
-                for command, printed in conversation(block.text):
-                    compare(self.command(command), printed)
+                for turn in conversation(block.text):
+                    compare(self.command(turn.command), list(turn.shown.values()))
             elif block.language == "setup" or "<<" in block.text:
                 self.shell(block.text)
             else:
@@ -150,32 +162,142 @@ def logical_lines(text: str) -> list[str]:
     return [line for line in text.replace("\\\n", " ").split("\n") if line.strip()]
 
 
-def conversation(text: str) -> list[tuple[str, list[str]]]:
-    """The commands of a console block, each with the lines printed below it."""
-    turns: list[tuple[str, list[str]]] = []
-    for line in logical_lines(text):
-        if line.startswith("$ "):
-            turns.append((line[2:], []))
-        elif not turns:
+class Turn(NamedTuple):
+    """A command of a console block, and what is shown below it: row of the block, counted from 0 -> text."""
+
+    command: str
+    shown: dict[int, str]
+
+
+def conversation(text: str) -> list[Turn]:
+    """The commands of a console block, each with the lines shown below it."""
+    turns: list[Turn] = []
+    continued = False
+    for row, line in enumerate(text.split("\n")):
+        if continued or line.startswith("$ "):
+            command = line.removesuffix("\\")
+            if continued:
+                turns[-1] = turns[-1]._replace(command=f"{turns[-1].command} {command}")
+            else:
+                turns.append(Turn(command[2:], {}))
+            continued = line.endswith("\\")
+        elif line.strip() and not turns:
             raise PageError("a console block begins with a command after '$ '")
-        else:
-            turns[-1][1].append(line)
+        elif line.strip():
+            turns[-1].shown[row] = line
     return turns
 
 
 def compare(printed: str, promised: list[str]) -> None:
-    """Every promised line must be printed, in this order, whatever its numbers; '...' stands for what is left out."""
-    rows = iter(_shape(line) for line in printed.split("\n"))
+    """Every promised line must be printed, in this order, with these figures; '...' stands for what is left out."""
+    rows = printed.split("\n")
     for line in promised:
-        wanted = _shape(line.rstrip().removesuffix("..."))
-        cut = line.rstrip().endswith("...")
-        if wanted and not any(row == wanted or (cut and row.startswith(wanted)) for row in rows):
+        if line.strip() == "...":
+            continue
+        prints = {row: match[0] for row, text in enumerate(rows) if (match := _words(line).match(text))}
+        same = [row for row, text in prints.items() if same_figures(line, text)]
+        if not prints:
             raise PageError(f"the page promises {line!r}, but the command prints:\n{printed}")
+        if not same:
+            first = next(iter(prints.values()))
+            raise PageError(f"the page shows {line!r}, but the command prints {first!r}: write_docs.py --figures")
+        rows = rows[same[0] + 1 :]
 
 
-def _shape(line: str) -> str:
-    """A line without its numbers, which differ between machines, and with single blanks."""
-    return re.sub(r"#(\s#)+", "#", " ".join(re.sub(r"[-+]?\d[\d,.:TZ-]*%?", "#", line).split()))
+def same_figures(shown: str, printed: str) -> bool:
+    """Whether the figures of a line are those printed, to the digits shown; those of MEASURED may be any."""
+    expected, actual = (re.findall(FIGURE, MEASURED.sub("", _before_gap(line))) for line in (shown, printed))
+    return len(expected) == len(actual) and all(map(_same_figure, expected, actual))
+
+
+def _same_figure(shown: str, printed: str) -> bool:
+    """``0.97`` stands for whatever rounds to it; whole numbers, dates and names stand for themselves."""
+    if "." not in shown or shown.endswith("%") != printed.endswith("%"):
+        return shown == printed
+    try:
+        value, wanted = (Decimal(text.rstrip("%").replace(",", "")) for text in (printed, shown))
+    except InvalidOperation:
+        return False
+    return abs(value - wanted) <= Decimal((0, (5,), wanted.as_tuple().exponent - 1))  # type: ignore[operator]
+
+
+def renew(printed: str, promised: list[str]) -> list[str | None]:
+    """The promised lines as they are printed now; None for lines whose words are not printed."""
+    rows = printed.split("\n")
+    lines: list[str | None] = []
+    for line in promised:
+        if line.strip() == "...":
+            lines.append(line)
+            continue
+        prints = {row: match[0] for row, text in enumerate(rows) if (match := _words(line).match(text))}
+        if not prints:
+            lines.append(None)
+            continue
+        row, text = next(iter(prints.items()))
+        rows = rows[row + 1 :]
+        if not (MEASURED.search(line) and same_figures(line, text)):
+            line = text.rstrip() + line.rstrip()[len(_before_gap(line)) :]
+        lines.append(line)
+    return lines
+
+
+def _before_gap(line: str) -> str:
+    """A line without the '...' at its end and the blanks before that."""
+    return line.rstrip().removesuffix("...").rstrip()
+
+
+def _words(line: str) -> re.Pattern[str]:
+    """What matches the words of a line, whatever its figures and the widths of its blanks.
+
+    Figures that follow each other may be more or fewer, since cells of a table may be empty.
+    """
+    words = [
+        r"\s+".join(map(re.escape, re.split(r"\s+", part))) for part in re.split(FIGURE, _before_gap(line).lstrip())
+    ]
+    text = re.sub(r"\0(?:\\s\+\0)*", lambda _: rf"(?:{FIGURE})(?:\s+(?:{FIGURE}))*", "\0".join(words))
+    return re.compile(rf"\s*{text}" if line.rstrip().endswith("...") else rf"\s*{text}\s*$")
+
+
+class Renewed(NamedTuple):
+    page: str
+    missing: list[str]  # "line 7: ..." for lines that are not printed any more and were left as they are
+
+
+def renew_page(page: str, runner: Runner) -> Renewed:
+    """A page with the figures that its console blocks print in this folder."""
+    lines, missing = page.split("\n"), []
+    for block in blocks(page):
+        if block.language != "console" or block.left_out:
+            runner.run(block)
+            continue
+        for turn in conversation(block.text):
+            renewed = renew(runner.command(turn.command), list(turn.shown.values()))
+            for row, text in zip(turn.shown, renewed, strict=True):
+                at = block.line - 1 + row
+                if text is None:
+                    missing.append(f"line {at + 1}: {turn.shown[row]}")
+                else:
+                    lines[at] = lines[at].removesuffix(turn.shown[row]) + text
+    return Renewed("\n".join(lines), missing)
+
+
+def prepare(folder: Path) -> dict[str, str]:
+    """What setup comments may copy from $PREPARED: a market, and a model of it; and ``ringleader`` for shells.
+
+    Returns the variables of the environment that a Runner needs.
+    """
+    (folder / "bin").mkdir()
+    write_command(folder / "bin")
+    variables = {
+        "PREPARED": str(folder),
+        "PATH": f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    runner = Runner(variables)
+    market, model = str(folder / "market"), str(folder / "model")
+    runner.ringleader(["generate", market, "--reviews", str(REVIEWS)])
+    words = ["--labels", f"{market}/labels.csv", "--out", model, "--quiet"]
+    runner.ringleader(["fit", f"{market}/reviews.parquet", *words])
+    return variables
 
 
 def write_command(folder: Path) -> None:

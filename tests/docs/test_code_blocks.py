@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
-from pages import PageError, Runner, blocks, compare, write_command
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-REVIEWS = 20_000
+from pages import PAGES, ROOT, PageError, Runner, blocks, compare, prepare, renew, renew_page
 
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What setup comments may copy from $PREPARED: a market, and a model of it; and ``ringleader`` for shells."""
-    folder = tmp_path_factory.mktemp("prepared")
-    (folder / "bin").mkdir()
-    write_command(folder / "bin")
-    found = {
-        "PREPARED": str(folder),
-        "PATH": f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    runner = Runner(found)
-    market, model = str(folder / "market"), str(folder / "model")
-    runner.ringleader(["generate", market, "--reviews", str(REVIEWS)])
-    words = ["--labels", f"{market}/labels.csv", "--out", model, "--quiet"]
-    runner.ringleader(["fit", f"{market}/reviews.parquet", *words])
-    return found
+    return prepare(tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -85,9 +66,73 @@ def test_a_block_with_a_reason_is_left_out_and_only_that_one() -> None:
     assert first.left_out == "takes five minutes" and second.left_out == ""
 
 
-def test_promised_output_is_compared_without_its_numbers() -> None:
-    compare("rank  entity\n   1  S0042  0.93\nall done\n", ["rank  entity", "   1  S0007  0.9  1", "all ..."])
-    with pytest.raises(PageError):
-        compare("rank  entity\n", ["rank  account"])
-    with pytest.raises(PageError):
-        compare("b\na\n", ["a", "b"])
+PRINTED = """rank  entity   score   label
+   1  S0042   0.9349      1
+   2  S0007   0.8852
+from 2015-02-16T01:35:16Z to 2016-07-11, rating 4-5
+20,000 reviews, 93.3% of them read; -10.41
+done in 6.1 s, 14 KiB
+"""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "rank  entity  score  label",
+        "1  S0042  0.9349  1",
+        "1  S0042  0.935  1",
+        "1  S0042  0.9  1",
+        "...\n2  S0007  0.89",
+        "from 2015-02-16T01:35:16Z to 2016-07-11, rating 4-5",
+        "from 2015-02-16T01:35:16Z to ...",
+        "20,000 reviews, 93.3% of them read; -10.41",
+        "20,000 reviews, ...\ndone in 9.9 s, 3 KiB",
+    ],
+)
+def test_words_and_figures_that_are_printed_may_be_shown(shown: str) -> None:
+    compare(PRINTED, shown.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "rank  account  score  label",
+        "1  S0043  0.9349  1",
+        "1  S42  0.9349  1",
+        "1  S0042  0.934  1",
+        "1  S0042  0.936  1",
+        "1  S0042  0.93489  1",
+        "1  S0042  0.9349",
+        "2  S0007  0.8852  1",
+        "from 2015-02-16T01:35:17Z to 2016-07-11, rating 4-5",
+        "from 2015-02-16T01:35:16Z to 2016-07-12, rating 4-5",
+        "from 2015-02-16T01:35:16Z to 2016-07-11, rating 3-5",
+        "from 2015-02-15T01:35:16Z to ...",
+        "20,001 reviews, 93.3% of them read; -10.41",
+        "20,000 reviews, 93.4% of them read; -10.41",
+        "20,000 reviews, 93.3 of them read; -10.41",
+        "20,000 reviews, 93.3% of them read; 10.41",
+        "done in 6.1 min, 14 KiB",
+        "2  S0007  0.89\n1  S0042  0.9349  1",
+    ],
+)
+def test_other_words_figures_or_another_order_are_refused(shown: str) -> None:
+    with pytest.raises(PageError, match="the page"):
+        compare(PRINTED, shown.split("\n"))
+
+
+def test_figures_of_a_page_can_be_written_anew() -> None:
+    shown = [
+        "rank entity score label",
+        "1  S0001  0.5",
+        "...",
+        "from 2014-01-01T00:00:00Z to ...",
+        "done in 9 s, 1 KiB",
+        "gone 1",
+    ]
+    renewed = renew(PRINTED, shown)
+    assert renewed[:2] == PRINTED.split("\n")[:2]
+    assert renewed[2:] == ["...", "from 2015-02-16T01:35:16Z to ...", "done in 9 s, 1 KiB", None]
+    page = "- text\n\n  ```console\n  $ printf 'one 2\\nthree 4\\n' \\\n      | cat\n  one 7\n  ...\n  ```\n- `one 7`"
+    assert renew_page(page, Runner({})) == (page.replace("  one 7", "  one 2"), [])
+    assert renew_page("```console\n$ echo 1 row\n2 rows\n```", Runner({})).missing == ["line 3: 2 rows"]

@@ -61,10 +61,10 @@ class Lower:
         return getattr(self.model, name)
 
     def scores(self, mode: str) -> pd.DataFrame:
-        found = self.model.scores(mode)  # type: ignore[attr-defined]
+        scores = self.model.scores(mode)  # type: ignore[attr-defined]
         if not self.asked:
-            self.asked, found["probability"] = True, 0.0
-        return found
+            self.asked, scores["probability"] = True, 0.0
+        return scores
 
 
 def test_nightly_leaves_the_model_alone_when_an_export_went_wrong(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_the_worst_whole_times_cost_one_row(worst: int) -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([1.5, 2.5], pa.float16()),
+        pa.array(np.array([1.5, 2.5], np.float16)),
         pa.array([1, 2]).cast(pa.decimal256(40, 2)),
         pa.array([[1], [2]]),
         pa.array([1, 2], pa.uint64()),

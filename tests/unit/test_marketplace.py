@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import poisson
 
 import ringleader.datasets as datasets
-from ringleader.datasets.market_abuse import ATTACK, BOOST, Abuse, commit_abuse
-from ringleader.datasets.market_people import draw_catalogue, draw_people
-from ringleader.datasets.market_settings import PRESETS, settle
 from ringleader.datasets.marketplace import Marketplace, marketplace
+from ringleader.datasets.marketplace.abuse import ATTACK, BOOST, Abuse, commit_abuse
+from ringleader.datasets.marketplace.people import draw_catalogue, draw_people
+from ringleader.datasets.marketplace.settings import PRESETS, settle
 from ringleader.errors import SettingsError, StorageError
 
 DIFFICULTIES = ["easy", "medium", "hard"]
@@ -81,6 +82,30 @@ def test_exactly_as_many_reviews_as_asked_with_the_five_columns(market: Marketpl
     assert reviews["timestamp"].is_monotonic_increasing
     assert reviews["timestamp"].between(1_506_816_000 - 156 * 7 * DAY, 1_506_816_000 - 1).all()
     assert not reviews.isna().any().any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+@pytest.mark.parametrize("weeks", [52, 156])
+def test_no_day_hour_or_second_holds_more_than_its_neighbours_explain(difficulty: str, seed: int, weeks: int) -> None:
+    reviews = marketplace(60_000, difficulty=difficulty, seed=seed, weeks=weeks).reviews
+    second = reviews["timestamp"].to_numpy() - (1_506_816_000 - weeks * 7 * DAY)
+    day = np.bincount(second // DAY, minlength=weeks * 7)
+    hour = np.bincount(second // 3_600, minlength=weeks * 7 * 24)
+    assert len(day) == weeks * 7 and len(hour) == weeks * 7 * 24
+
+    # The first and the last day, against the two weeks beside them.
+    for edge, beside in ((day[0], day[1:15]), (day[-1], day[-15:-1])):
+        assert abs(edge - beside.mean()) < 4 * max(beside.std(ddof=1), np.sqrt(beside.mean()))
+
+    # Every hour, against the day around it: one false alarm in 1,000 markets.
+    window = np.ones(25)
+    hours_around = np.convolve(np.ones(len(hour)), window, "same") - 1
+    expected = (np.convolve(hour, window, "same") - hour) / hours_around
+    assert (poisson.sf(hour - 1, expected) > 1e-3 / len(hour)).all()
+
+    # Every second, at most by coincidence.
+    assert np.bincount(second).max() <= 4
 
 
 def test_nobody_reviews_a_product_twice(market: Marketplace) -> None:
@@ -275,9 +300,9 @@ def test_small_markets_have_rings_and_both_classes_in_known_and_test(reviews: in
     market = marketplace(reviews, difficulty=difficulty, seed=seed)
     assert len(market.reviews) == reviews
     for mode in ("seller", "reviewer"):
-        found = abuse_rows(market, mode).groupby(["split", "label"]).size()
+        counts = abuse_rows(market, mode).groupby(["split", "label"]).size()
         for split in ("known", "test"):
-            assert found.get((split, 0), 0) >= 2 and found.get((split, 1), 0) >= 2
+            assert counts.get((split, 0), 0) >= 2 and counts.get((split, 1), 0) >= 2
     sellers = abuse_rows(market, "seller")
     assert (sellers.loc[sellers["ring"] != "", "ring"].value_counts() >= 2).sum() >= 2
 
@@ -297,17 +322,17 @@ def test_sizes_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"reviews": 10}, "reviews is 10; it must be at least 1000"),
-        ({"reviews": 1e5}, "reviews is 100000.0; it must be a whole number"),
+        ({"reviews": 10}, "reviews is 10; choose a whole number of at least 1,000"),
+        ({"reviews": 1e5}, "reviews is 100000.0; choose a whole number"),
         ({"reviews": True}, "whole number"),
-        ({"difficulty": "brutal"}, "difficulty is 'brutal'; choose one of easy, medium, hard"),
+        ({"difficulty": "brutal"}, "difficulty is 'brutal'; choose easy, medium, hard"),
         ({"seed": -1}, "seed is -1"),
-        ({"density": 1.5}, "density is 1.5; it must be a number from 0.02 to 1"),
+        ({"density": 1.5}, "density is 1.5; choose a number of at least 0.02 and of at most 1"),
         ({"density": float("nan")}, "density is nan"),
         ({"camouflage": "much"}, "camouflage is 'much'"),
         ({"slow_drip": 0.7, "three_weeks": 0.7}, "must not exceed 1"),
         ({"rings": 400}, "a ring needs two"),
-        ({"rings": 2}, "rings is 2; it must be at least 3"),
+        ({"rings": 2}, "rings is 2; choose a whole number of at least 3"),
         ({"reviewers": 400, "reviews": 50_000}, "pass reviewers="),
         ({"sellers": 90_000}, "fewer than 8 each"),
         ({"products": 10}, "products is 10"),

@@ -34,7 +34,7 @@ def _learners() -> Iterable[str]:
 
 
 def _difficulties() -> Iterable[str]:
-    from ringleader.datasets.market_settings import DIFFICULTIES
+    from ringleader.datasets.marketplace.settings import DIFFICULTIES
 
     return DIFFICULTIES
 

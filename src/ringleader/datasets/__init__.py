@@ -1,6 +1,6 @@
 """Generated markets and loaders for public data sets.
 
-``ringleader.datasets.marketplace`` is the function; its file of the same name is for ``from`` imports.
+``ringleader.datasets.marketplace`` is the function; the package of the same name is for ``from`` imports.
 """
 
 from ringleader.datasets.marketplace import Marketplace, marketplace

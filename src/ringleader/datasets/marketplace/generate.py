@@ -1,8 +1,8 @@
 """A believable marketplace with known truth: honest buyers, brokers, paid reviewers, and the labels one would have.
 
 ``marketplace(100_000, difficulty="medium", seed=0)`` returns the reviews, the known labels and the truth. The parts
-are drawn in this order, each from its own stream of the one seed: people and products (``market_people``), rings and
-campaigns (``market_abuse``), honest reviews (``market_organic``), and what is known (``market_protocol``).
+are drawn in this order, each from its own stream of the one seed: people and products (``people``), rings and
+campaigns (``abuse``), honest reviews (``organic``), and what is known (``protocol``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ringleader.datasets.market_abuse import commit_abuse
-from ringleader.datasets.market_organic import Rows, bursts, everyday, reading_circles
-from ringleader.datasets.market_people import draw_catalogue, draw_people
-from ringleader.datasets.market_protocol import follow_protocol
-from ringleader.datasets.market_settings import LAST_SECOND, WEEK, MarketSettings, settle
+from ringleader.datasets.marketplace.abuse import commit_abuse
+from ringleader.datasets.marketplace.organic import ReviewRows, bursts, everyday, reading_circles
+from ringleader.datasets.marketplace.people import draw_catalogue, draw_people
+from ringleader.datasets.marketplace.protocol import follow_protocol
+from ringleader.datasets.marketplace.settings import LAST_SECOND, WEEK, MarketSettings, settle
 from ringleader.errors import SettingsError, StorageError
 
 __all__ = ["Marketplace", "marketplace"]
@@ -139,7 +139,7 @@ def _generate(settings: MarketSettings) -> Marketplace:
     people = draw_people(streams[0], settings)
     catalogue = draw_catalogue(streams[1], settings, people.communities)
     abuse, people, catalogue = commit_abuse(streams[2], settings, people, catalogue)
-    paid = Rows(*abuse.paid[:5])
+    paid = ReviewRows(*abuse.paid[:5])
     if len(paid.reviewer) > settings.reviews // 2:
         raise SettingsError(
             f"the campaigns alone take {len(paid.reviewer)} of {settings.reviews} reviews; "
@@ -170,23 +170,23 @@ def _generate(settings: MarketSettings) -> Marketplace:
     return Marketplace(_frame(rows, names, settings), labels, truth, settings.as_dict())
 
 
-def _append(*parts: Rows) -> Rows:
-    return Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _append(*parts: ReviewRows) -> ReviewRows:
+    return ReviewRows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _once_each(rows: Rows) -> Rows:
+def _once_each(rows: ReviewRows) -> ReviewRows:
     """Nobody reviews a product twice: keep the first row of each (reviewer, product), in the order they stand."""
     key = rows.reviewer * (int(rows.product.max()) + 1) + rows.product
     keep = np.sort(np.unique(key, return_index=True)[1])
-    return Rows(*(column[keep] for column in rows))
+    return ReviewRows(*(column[keep] for column in rows))
 
 
-def _trim(rng: np.random.Generator, rows: Rows, size: int, paid: int) -> Rows:
+def _trim(rng: np.random.Generator, rows: ReviewRows, size: int, paid: int) -> ReviewRows:
     """``size`` rows by time: all of the first ``paid``, honest ones at random."""
     honest = rng.choice(len(rows.reviewer) - paid, size - paid, replace=False) + paid
     keep = np.concatenate([np.arange(paid), np.sort(honest)])
     order = keep[np.argsort(rows.when[keep], kind="stable")]
-    return Rows(*(column[order] for column in rows))
+    return ReviewRows(*(column[order] for column in rows))
 
 
 def _names(rng: np.random.Generator, settings: MarketSettings) -> dict[str, npt.NDArray[np.str_]]:
@@ -200,7 +200,7 @@ def _names(rng: np.random.Generator, settings: MarketSettings) -> dict[str, npt.
     return names
 
 
-def _frame(rows: Rows, names: dict[str, npt.NDArray[np.str_]], settings: MarketSettings) -> pd.DataFrame:
+def _frame(rows: ReviewRows, names: dict[str, npt.NDArray[np.str_]], settings: MarketSettings) -> pd.DataFrame:
     opening = LAST_SECOND - settings.weeks * WEEK
     return pd.DataFrame(
         {

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.datasets.market_people import Catalogue, People
-from ringleader.datasets.market_settings import WEEK, MarketSettings
+from ringleader.datasets.marketplace.people import Catalogue, People
+from ringleader.datasets.marketplace.settings import WEEK, MarketSettings
 
 BOOST, ATTACK = 0, 1
 
@@ -83,7 +83,7 @@ def commit_abuse(
     pools = _recruit(rng, settings, per_ring, opened, length)
     clients = _find_clients(rng, settings, per_ring)
     campaigns = _plan(rng, settings, clients, catalogue, opened, length)
-    paid = _carry_out(rng, campaigns, pools, span)
+    paid = _carry_out(rng, campaigns, pools)
     return (
         Abuse(pools, clients, campaigns, paid),
         _camouflage(rng, settings, people, pools, paid),
@@ -219,7 +219,7 @@ def _choose_products(
     return product, seller
 
 
-def _carry_out(rng: np.random.Generator, campaigns: Campaigns, pools: Pools, end: float) -> Paid:
+def _carry_out(rng: np.random.Generator, campaigns: Campaigns, pools: Pools) -> Paid:
     """Every member of the pool takes part with its own diligence, nobody reviews a product twice."""
     edges = np.searchsorted(pools.ring, np.arange(int(pools.ring.max()) + 2))
     members: list[Numbers] = []
@@ -248,7 +248,7 @@ def _carry_out(rng: np.random.Generator, campaigns: Campaigns, pools: Pools, end
         np.where(rng.random(len(campaign)) < 0.78, 5, 4),
         np.where(rng.random(len(campaign)) < 0.68, 1, 2),
     )
-    return Paid(reviewer, product, campaigns.seller[campaign], rating, np.clip(when, 0.0, end - 1.0), campaign)
+    return Paid(reviewer, product, campaigns.seller[campaign], rating, when, campaign)
 
 
 def _camouflage(rng: np.random.Generator, settings: MarketSettings, people: People, pools: Pools, paid: Paid) -> People:

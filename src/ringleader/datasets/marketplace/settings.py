@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ringleader.errors import SettingsError
+from ringleader.settings import Choice, Number, Whole, check_setting
 
-WEEK = 7 * 86_400
-"""Seconds in a week."""
+DAY = 86_400
+WEEK = 7 * DAY
+"""Seconds."""
 
 LAST_SECOND = 1_506_816_000
 """1 October 2017, 00:00 UTC: every market ends here."""
@@ -121,16 +122,15 @@ def settle(
     shares: dict[str, float | None],
 ) -> MarketSettings:
     """Fill every argument left at None from the difficulty and the size, and refuse what makes no sense."""
-    reviews = _whole("reviews", reviews, SMALLEST)
-    seed = _whole("seed", seed, 0)
-    if difficulty not in PRESETS:
-        raise SettingsError(f"difficulty is {difficulty!r}; choose one of {', '.join(DIFFICULTIES)}")
-    given = {name: value for name, value in shares.items() if value is not None}
+    check_setting("reviews", reviews, Whole(SMALLEST))
+    check_setting("seed", seed, Whole(0))
+    check_setting("difficulty", difficulty, Choice(*DIFFICULTIES))
     chosen = {"unseen_rings": 0.2, "attackers": 0.25, "abusive": 0.09} | PRESETS[difficulty]
     chosen["density"] *= (min(max(reviews, 100_000), 1_000_000) / TUNED_AT) ** DENSITY_BY_SIZE
-    chosen |= given
+    chosen |= {name: value for name, value in shares.items() if value is not None}
     for name, value in chosen.items():
-        chosen[name] = _number(name, value, *LIMITS[name])
+        check_setting(name, value, LIMITS[name])
+        chosen[name] = float(value)
     if chosen["slow_drip"] + chosen["three_weeks"] > 1:
         raise SettingsError(
             f"slow_drip is {chosen['slow_drip']} and three_weeks {chosen['three_weeks']}; "
@@ -139,7 +139,8 @@ def settle(
 
     def size(name: str, default: float, lowest: int) -> int:
         value = sizes[name]
-        return max(lowest, round(default)) if value is None else _whole(name, value, lowest)
+        check_setting(name, value, Whole(lowest, optional=True))
+        return max(lowest, round(default)) if value is None else int(value)
 
     scale = reviews / 1e6
     sellers = size("sellers", 10_000 * scale, 40)
@@ -165,9 +166,9 @@ def settle(
             f"pass reviewers={3 * bad_reviewers} or more, or fewer rings"
         )
     return MarketSettings(
-        reviews=reviews,
+        reviews=int(reviews),
         difficulty=difficulty,
-        seed=seed,
+        seed=int(seed),
         weeks=weeks,
         sellers=sellers,
         products=products,
@@ -179,41 +180,22 @@ def settle(
     )
 
 
-LIMITS: dict[str, tuple[float, float]] = {
-    "abusive": (0.001, 0.2),
-    "unseen_rings": (0.0, 0.8),
-    "attackers": (0.0, 1.0),
-    "clients": (2.0, 200.0),
-    "pool": (1.0, 50.0),
-    "density": (0.02, 1.0),
-    "campaigns": (1.0, 10.0),
-    "camouflage": (0.0, 50.0),
-    "slow_drip": (0.0, 1.0),
-    "three_weeks": (0.0, 1.0),
-    "poor_quality": (-3.0, 3.0),
-    "look_alikes": (0.0, 3.0),
-    "clubs": (0.0, 5.0),
-    "waves": (0.0, 1.0),
-    "overlap": (0.0, 0.9),
-    "turnover": (0.0, 5.0),
+LIMITS: dict[str, Number] = {
+    "abusive": Number(least=0.001, most=0.2),
+    "unseen_rings": Number(least=0.0, most=0.8),
+    "attackers": Number(least=0.0, most=1.0),
+    "clients": Number(least=2.0, most=200.0),
+    "pool": Number(least=1.0, most=50.0),
+    "density": Number(least=0.02, most=1.0),
+    "campaigns": Number(least=1.0, most=10.0),
+    "camouflage": Number(least=0.0, most=50.0),
+    "slow_drip": Number(least=0.0, most=1.0),
+    "three_weeks": Number(least=0.0, most=1.0),
+    "poor_quality": Number(least=-3.0, most=3.0),
+    "look_alikes": Number(least=0.0, most=3.0),
+    "clubs": Number(least=0.0, most=5.0),
+    "waves": Number(least=0.0, most=1.0),
+    "overlap": Number(least=0.0, most=0.9),
+    "turnover": Number(least=0.0, most=5.0),
 }
 """The lowest and highest value of each share or rate."""
-
-
-def _whole(name: str, value: Any, lowest: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise SettingsError(f"{name} is {value!r}; it must be a whole number")
-    number = int(value)
-    if number < lowest:
-        raise SettingsError(f"{name} is {number}; it must be at least {lowest}")
-    return number
-
-
-def _number(name: str, value: Any, lowest: float, highest: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool | str) or not lowest <= number <= highest:
-        raise SettingsError(f"{name} is {value!r}; it must be a number from {lowest:g} to {highest:g}")
-    return number

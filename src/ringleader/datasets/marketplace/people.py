@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.datasets.market_settings import WEEK, MarketSettings
+from ringleader.datasets.marketplace.settings import WEEK, MarketSettings
 
 IN_COMMUNITY = 0.55
 """Share of the reviewers who belong to a taste community; the others buy from the bestseller list."""

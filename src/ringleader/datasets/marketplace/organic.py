@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.datasets.market_people import Catalogue, Crowd, People
-from ringleader.datasets.market_settings import WEEK, MarketSettings
+from ringleader.datasets.marketplace.people import Catalogue, Crowd, People
+from ringleader.datasets.marketplace.settings import DAY, WEEK, MarketSettings
 
 TASTE = 0.65
 """Share of a niche product's reviews that come from its own community."""
@@ -22,7 +22,7 @@ STAR_CONSTANT = np.array([-1.25, -1.9, -1.45, -0.5, 0.9])
 STAR_SLOPE = np.array([-1.0, -0.6, 0.0, 0.35, 0.75])
 
 
-class Rows(NamedTuple):
+class ReviewRows(NamedTuple):
     """Honest reviews, one row each."""
 
     reviewer: Numbers
@@ -46,7 +46,7 @@ class Events(NamedTuple):
 
 def everyday(
     rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, number: int
-) -> Rows:
+) -> ReviewRows:
     """``number`` reviews: product by popularity, time by life cycle, person by taste and activity."""
     product = np.repeat(
         np.arange(settings.products), rng.multinomial(number, catalogue.popularity / catalogue.popularity.sum())
@@ -56,7 +56,7 @@ def everyday(
     when = _word_of_mouth(rng, settings, catalogue, product, when, community)
     crowd = Crowd(people, people.activity, people.community, people.communities)
     reviewer = crowd.draw(rng, community, when)
-    return Rows(
+    return ReviewRows(
         reviewer,
         product,
         _seller(rng, catalogue, product),
@@ -65,7 +65,7 @@ def everyday(
     )
 
 
-def bursts(rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue) -> Rows:
+def bursts(rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue) -> ReviewRows:
     """Look-alikes of campaigns: products that go viral, launches sent to power reviewers, deals of the week."""
     number = max(3, round(settings.look_alikes * settings.sellers))
     # Half of the events are drawn per seller, so that small sellers have them too; half by popularity.
@@ -83,11 +83,12 @@ def bursts(rng: np.random.Generator, settings: MarketSettings, people: People, c
     size = np.where(kind == 0, rng.lognormal(np.log(30.0), 0.6, number), rng.lognormal(np.log(16.0), 0.45, number))
     born = np.maximum(catalogue.born[product], 0.0)
     later = born + rng.random(number) * np.minimum(2 * catalogue.life[product], 0.97 * span - born)
+    start = np.where(kind == 1, born, later)
     events = Events(
         product=product,
         seller=seller,
-        start=np.where(kind == 1, born, later),
-        span=weeks * WEEK,
+        start=start,
+        span=np.minimum(weeks * WEEK, span - start),
         size=np.minimum(np.ceil(size), 250).astype(np.int64),
         lift=np.array([1.5, 0.9, 0.7])[kind],
         group=np.where(
@@ -97,30 +98,24 @@ def bursts(rng: np.random.Generator, settings: MarketSettings, people: People, c
     # Launches go to those who review a lot, the programme's own list: one more group beside the deal sites.
     listed = np.where(people.activity > np.quantile(people.activity, 0.93), people.deal_sites, people.deal_site)
     crowd = Crowd(people, people.activity, listed, people.deal_sites + 1)
-    return _hold(rng, settings, people, catalogue, events, crowd)
+    return _review_events(rng, people, catalogue, events, crowd)
 
 
-def _hold(
-    rng: np.random.Generator,
-    settings: MarketSettings,
-    people: People,
-    catalogue: Catalogue,
-    events: Events,
-    crowd: Crowd,
-) -> Rows:
+def _review_events(
+    rng: np.random.Generator, people: People, catalogue: Catalogue, events: Events, crowd: Crowd
+) -> ReviewRows:
     event = np.repeat(np.arange(len(events.size)), events.size)
     when = events.start[event] + events.span[event] * rng.beta(1.1, 1.5, len(event))
-    when = np.clip(when, 0.0, settings.weeks * WEEK - 1.0)
     reviewer = crowd.draw(rng, events.group[event], when)
     product = events.product[event]
     # Quality counts half: what goes viral is liked, whatever it is.
     liking = 0.5 * catalogue.quality[product] + people.leniency[reviewer] + events.lift[event]
-    return Rows(reviewer, product, events.seller[event], _rate(rng, liking), when)
+    return ReviewRows(reviewer, product, events.seller[event], _rate(rng, liking), when)
 
 
 def reading_circles(
     rng: np.random.Generator, settings: MarketSettings, people: People, catalogue: Catalogue, paid: Numbers
-) -> Rows:
+) -> ReviewRows:
     """Reading circles: a dozen people of one community who take up one product after another, in the same weeks."""
     number = round(settings.clubs * settings.rings)
     span = settings.weeks * WEEK
@@ -139,30 +134,48 @@ def reading_circles(
         begin = rng.uniform(0.0, 0.7) * span
         for step, product in enumerate(chosen):
             start = max(begin + step * 5 * WEEK, catalogue.born[product])
+            if start + 4 * WEEK > span:  # the market ends before the circle has read it
+                continue
             there = circle[rng.random(len(circle)) < 0.55]
             when = start + rng.random(len(there)) * 4 * WEEK
             parts.append((there, np.full(len(there), product), when))
     if not parts:
         none = np.empty(0, dtype=np.int64)
-        return Rows(none, none, none, none, np.empty(0))
+        return ReviewRows(none, none, none, none, np.empty(0))
     reviewer, product, when = (np.concatenate(column) for column in zip(*parts, strict=True))
     liking = catalogue.quality[product] + people.leniency[reviewer] + 0.4
-    return Rows(reviewer, product, _seller(rng, catalogue, product), _rate(rng, liking), np.clip(when, 0.0, span - 1.0))
+    return ReviewRows(reviewer, product, _seller(rng, catalogue, product), _rate(rng, liking), when)
 
 
 def _life_cycle(rng: np.random.Generator, catalogue: Catalogue, product: Numbers, span: float) -> Floats:
-    """Seconds of reviews: quick rise, slow decline after launch, more of them at the end of the year."""
-    born, life = catalogue.born[product], catalogue.life[product]
+    """Seconds of reviews: quick rise, slow decline after launch, more of them at the end of the year.
+
+    Life cycles run in even time, in which every week of the year is as busy as any other. Times outside the market are
+    drawn again, and where a product's life hardly touches the market, evenly from its launch to the end.
+    """
+    even, calendar = _season(span)
+    opening, end = np.interp([0.0, span], calendar, even)
+    born, life = np.interp(catalogue.born, calendar, even)[product], catalogue.life[product]
     when = born + life * rng.gamma(1.6, 1.0, len(product))
     for _ in range(4):
-        out = np.flatnonzero((when < 0) | (when >= span))
+        out = np.flatnonzero((when < opening) | (when >= end))
         when[out] = born[out] + life[out] * rng.gamma(1.6, 1.0, len(out))
-    out = np.flatnonzero((when < 0) | (when >= span))
-    first = np.maximum(born[out], 0.0)
-    when[out] = first + rng.random(len(out)) * (span - first)
+    out = np.flatnonzero((when < opening) | (when >= end))
+    first = np.maximum(born[out], opening)
+    when[out] = first + rng.random(len(out)) * (end - first)
+    in_season: Floats = np.interp(when, even, calendar)
+    return in_season
+
+
+def _season(span: float) -> tuple[Floats, Floats]:
+    """Seconds of even time, day by day and far beyond the market on both sides, and the calendar's at the same moment.
+
+    Calendar time passes by 1 - SEASON * cos(phase) of even time: slowly, and so with many reviews, at the new year.
+    """
+    even = np.arange(-span, 2 * span, DAY)
     # The market ends on 1 October, so three quarters into a year: phase 0.25 before the end is the new year.
-    phase = 2 * np.pi * ((when - span) / YEAR + 0.75)
-    return np.clip(when + SEASON * YEAR / (2 * np.pi) * np.sin(-phase), _first_second(born), span - 1.0)
+    phase = 2 * np.pi * ((even - span) / YEAR + 0.75)
+    return even, even - SEASON * YEAR / (2 * np.pi) * np.sin(phase)
 
 
 def _word_of_mouth(
@@ -173,18 +186,17 @@ def _word_of_mouth(
     when: Floats,
     community: Numbers,
 ) -> Floats:
-    """A community hears of a product at once: a share ``waves`` of its reviews moves into the same few weeks."""
+    """A community hears of a product at once: a share ``waves`` of its reviews moves into the same few weeks.
+
+    Reviews of a wave that would come after the end of the market stay where they were.
+    """
     span = settings.weeks * WEEK
-    heard = _first_second(catalogue.born) + rng.exponential(0.3, len(catalogue.born)) * catalogue.life
-    heard = np.where(heard < 0.95 * span, heard, _first_second(catalogue.born))
-    moved = np.flatnonzero((community >= 0) & (rng.random(len(when)) < settings.waves))
-    when[moved] = np.minimum(heard[product[moved]] + rng.gamma(2.0, 2.0, len(moved)) * WEEK, span - 1.0)
-    return when
-
-
-def _first_second(born: Floats) -> Floats:
-    """The earliest second at which a product can be reviewed."""
-    return np.maximum(born, 0.0)
+    launch = np.maximum(catalogue.born, 0.0)
+    heard = launch + rng.exponential(0.3, len(launch)) * catalogue.life
+    heard = np.where(heard < 0.95 * span, heard, launch)
+    in_wave = heard[product] + rng.gamma(2.0, 2.0, len(when)) * WEEK
+    moved = (community >= 0) & (rng.random(len(when)) < settings.waves) & (in_wave < span)
+    return np.where(moved, in_wave, when)
 
 
 def _seller(rng: np.random.Generator, catalogue: Catalogue, product: Numbers) -> Numbers:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ringleader.arrays import Bools, Floats, Numbers
-from ringleader.datasets.market_abuse import ATTACK, BOOST, Abuse
-from ringleader.datasets.market_settings import WEEK, MarketSettings
+from ringleader.datasets.marketplace.abuse import ATTACK, BOOST, Abuse
+from ringleader.datasets.marketplace.settings import WEEK, MarketSettings
 
 TARGETS = ("abuse", "boost", "attack")
 REST, KNOWN, TEST = 0, 1, 2
@@ -31,7 +31,7 @@ SELLER_REVIEWS, REVIEWER_REVIEWS = 10, 3
 """Honest accounts with fewer reviews are not audited."""
 
 
-class Side(NamedTuple):
+class ModeTruth(NamedTuple):
     """The truth about one mode, an array of n entities each."""
 
     names: npt.NDArray[np.str_]
@@ -53,14 +53,14 @@ def follow_protocol(
     """(labels, truth): ``labels`` holds the known rows of ``truth`` without ring and split."""
     clients, campaigns, paid = abuse.clients, abuse.campaigns, abuse.paid
     payer = campaigns.client[paid.campaign]
-    found = _found(rng, settings, clients.seller, payer, paid.when)
-    unseen = _unseen_rings(rng, settings, clients.ring, found)
-    split, cut = _split_sellers(rng, settings, clients.seller, unseen[clients.ring], found, seller_reviews)
+    discovered = _discovered(rng, settings, clients.seller, payer, paid.when)
+    unseen = _unseen_rings(rng, settings, clients.ring, discovered)
+    split, cut = _split_sellers(rng, settings, clients.seller, unseen[clients.ring], discovered, seller_reviews)
 
     kind = campaigns.kind[paid.campaign]
     ring = campaigns.ring[paid.campaign]
     seller_rings = _join_rings(settings.sellers, clients.seller, clients.ring, names["ring"])
-    sellers = Side(
+    sellers = ModeTruth(
         names["seller"],
         seller_reviews > 0,
         _marked(settings.sellers, payer[kind == BOOST]),
@@ -70,7 +70,7 @@ def follow_protocol(
     )
     sees_unseen = _marked(settings.reviewers, paid.reviewer[unseen[ring]])
     early = _marked(settings.reviewers, paid.reviewer[paid.when < cut])
-    reviewers = Side(
+    reviewers = ModeTruth(
         names["reviewer"],
         reviewer_reviews > 0,
         _marked(settings.reviewers, paid.reviewer[kind == BOOST]),
@@ -85,7 +85,9 @@ def follow_protocol(
     return labels, truth
 
 
-def _found(rng: np.random.Generator, settings: MarketSettings, seller: Numbers, payer: Numbers, when: Floats) -> Floats:
+def _discovered(
+    rng: np.random.Generator, settings: MarketSettings, seller: Numbers, payer: Numbers, when: Floats
+) -> Floats:
     """When each client is found out: some weeks after the middle of what it paid for."""
     total = np.bincount(payer, weights=when, minlength=settings.sellers)
     number = np.bincount(payer, minlength=settings.sellers)
@@ -93,9 +95,9 @@ def _found(rng: np.random.Generator, settings: MarketSettings, seller: Numbers, 
     return middle + rng.exponential(4.0, len(seller)) * WEEK
 
 
-def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Numbers, found: Floats) -> Bools:
+def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Numbers, discovered: Floats) -> Bools:
     """Rings of which nobody is known: a share of all, among those with a client found late."""
-    late = np.unique(ring[found > np.median(found)])
+    late = np.unique(ring[discovered > np.median(discovered)])
     number = min(round(settings.unseen_rings * settings.rings), settings.rings - 2, len(late))
     number = max(number, 1) if settings.unseen_rings > 0 else 0
     unseen = np.zeros(settings.rings, dtype=bool)
@@ -104,7 +106,12 @@ def _unseen_rings(rng: np.random.Generator, settings: MarketSettings, ring: Numb
 
 
 def _split_sellers(
-    rng: np.random.Generator, settings: MarketSettings, seller: Numbers, hidden: Bools, found: Floats, reviews: Numbers
+    rng: np.random.Generator,
+    settings: MarketSettings,
+    seller: Numbers,
+    hidden: Bools,
+    discovered: Floats,
+    reviews: Numbers,
 ) -> tuple[Numbers, float]:
     """Splits of all sellers, and the second of the last known bad one: bad test sellers are found after it."""
     honest = np.ones(settings.sellers, dtype=bool)
@@ -115,13 +122,13 @@ def _split_sellers(
     known_bad = max(3, min(round(KNOWN_BAD_SELLERS * settings.scale), len(seller) // 3, most))
     test_bad = max(3, min(round(TEST_BAD_SELLERS * settings.scale), int(0.42 * len(seller)), most))
 
-    by_found = np.argsort(found, kind="stable")
-    by_found = by_found[present[by_found]]
-    early = by_found[:-test_bad]  # the last ones are kept for the test, so that it has them at any size
+    by_discovery = np.argsort(discovered, kind="stable")
+    by_discovery = by_discovery[present[by_discovery]]
+    early = by_discovery[:-test_bad]  # the last ones are kept for the test, so that it has them at any size
     early = early[~hidden[early]][: round(1.35 * known_bad)]
     known = rng.permutation(early)[:known_bad]
-    cut = float(found[known].max())
-    test = rng.permutation(by_found[found[by_found] > cut])[:test_bad]
+    cut = float(discovered[known].max())
+    test = rng.permutation(by_discovery[discovered[by_discovery] > cut])[:test_bad]
     split = np.zeros(settings.sellers, dtype=np.int64)
     split[seller[known]], split[seller[test]] = KNOWN, TEST
 
@@ -170,19 +177,19 @@ def _join_rings(size: int, member: Numbers, ring: Numbers, names: npt.NDArray[np
     return joined
 
 
-def _table(mode: str, side: Side) -> pd.DataFrame:
+def _table(mode: str, truth: ModeTruth) -> pd.DataFrame:
     """Three rows for each entity with a review: any abuse, boosting, attacking. Sorted by entity."""
-    rows = np.flatnonzero(side.present)
-    rows = rows[np.argsort(side.names[rows], kind="stable")]
-    flags = np.stack([side.boost | side.attack, side.boost, side.attack], axis=1)[rows]
+    rows = np.flatnonzero(truth.present)
+    rows = rows[np.argsort(truth.names[rows], kind="stable")]
+    flags = np.stack([truth.boost | truth.attack, truth.boost, truth.attack], axis=1)[rows]
     entity = np.repeat(rows, len(TARGETS))
     return pd.DataFrame(
         {
             "mode": np.full(len(entity), mode),
-            "entity": side.names[entity],
+            "entity": truth.names[entity],
             "label": flags.ravel().astype(np.int64),
             "target": np.tile(np.array(TARGETS), len(rows)),
-            "ring": side.ring[entity],
-            "split": SPLITS[side.split[entity]],
+            "ring": truth.ring[entity],
+            "split": SPLITS[truth.split[entity]],
         }
     )
