@@ -3,9 +3,9 @@
     python benchmarks/ablation.py --seeds 1100 1101 1102 [--reviews 150000] [--write]
 
 Test AUC of sellers and activity-matched AUC of reviewers with the known labels, and without labels; generated markets.
-Parts: contrast negatives; leave-one-out evidence; the lockstep start; evidence, lockstep, association and company as
-inputs (evidence and lockstep also in what is believed without labels); the bends of the head; and joint training, which
-is off by default and turned on here.
+Parts: contrast negatives; leave-one-out evidence; the lockstep start; evidence, lockstep, association and neighbours
+as inputs (evidence and lockstep also in the suspicion); the bends of the head; and joint training, which is off by
+default and turned on here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from heads import tested_auc
 from machine import describe, write_section
 from ringleader.datasets import marketplace
 from ringleader.evaluation.protocol import Split, market_split
-from ringleader.judge.head import HeadSettings, fit_head
-from ringleader.judge.inputs import Inputs, shared_inputs, with_association
-from ringleader.judge.neighbours import FirstRound, first_round, with_company
+from ringleader.judge.basis import rank_all, side_by_side
+from ringleader.judge.binary import fit_head
+from ringleader.judge.inputs import Inputs, label_free_inputs, with_association
+from ringleader.judge.neighbours import FirstRound, first_round, with_neighbours
+from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET, Target
-from ringleader.signals.behaviour import behaviour
-from ringleader.signals.evidence import ReviewEvidence, normal_scores, suspicion_parts
+from ringleader.signals import ReviewEvidence, Signals
+from ringleader.signals.lockstep import Ties
 
 FITS: dict[str, dict[str, object]] = {
     "as it is": {},
@@ -38,36 +40,39 @@ FITS: dict[str, dict[str, object]] = {
 PARTS: dict[str, tuple[str, ...]] = {
     "no evidence": ("evidence",),
     "no lockstep": ("lockstep",),
-    "no company": ("company",),
-    "no association, no company": ("association", "company"),
-    "no evidence, lockstep, association, company": ("evidence", "lockstep", "association", "company"),
+    "no neighbours": ("neighbours",),
+    "no association, no neighbours": ("association", "neighbours"),
+    "no evidence, lockstep, association, neighbours": ("evidence", "lockstep", "association", "neighbours"),
 }
 
 STRAIGHT = replace(HeadSettings(), spline_variance=1e-4)
 
 
-def _label_free(
-    detector: rl.RingDetector, k: int, evidence: ReviewEvidence, off: tuple[str, ...]
-) -> tuple[Inputs, np.ndarray]:
-    """What a mode is judged by without labels: the inputs, and the suspicion less what is off."""
-    tensor, lockstep = detector.tensor_, detector.lockstep()
-    names, parts = suspicion_parts(tensor, k, evidence, lockstep)
-    left = [
-        p
-        for n, p in zip(names, parts, strict=True)
-        if ("evidence" if n.startswith("evidence") else "lockstep") not in off
-    ]
-    suspicion = np.mean(left, axis=0) if left else normal_scores(np.zeros(tensor.shape[k]))
-    return shared_inputs(tensor, k, covariates=behaviour(tensor, k), evidence=evidence, lockstep=lockstep), suspicion
+def _signals(detector: rl.RingDetector, evidence: ReviewEvidence) -> Signals:
+    """Those of a detector, with this evidence in the place of its own."""
+    lockstep = detector.lockstep()
+    return Signals(detector.tensor_, detector.config_.contrast, lambda: evidence, lambda: lockstep)
 
 
-def _first_round(
-    detector: rl.RingDetector, evidence: ReviewEvidence, targets: list[Target], off: tuple[str, ...]
-) -> FirstRound:
-    by_mode = {t.mode: _label_free(detector, t.mode, evidence, off) for t in targets}
-    free = {k: inputs.without(off) for k, (inputs, _) in by_mode.items()}
-    believed = {k: suspicion for k, (_, suspicion) in by_mode.items()}
-    return first_round(detector.tensor_, detector.lockstep(), targets, free, believed, seed=0)
+def _label_free(signals: Signals, mode: int, off: tuple[str, ...]) -> tuple[Inputs, np.ndarray]:
+    """What a mode is judged by without labels: the inputs, and the suspicion, both less what is off."""
+    names, parts = signals.suspicion(mode)
+    left = [part for name, part in zip(names, parts, strict=True) if _group(name) not in off]
+    suspicion = np.mean(left, axis=0) if left else np.zeros(signals.tensor.shape[mode])
+    return label_free_inputs(signals, mode).without(off), suspicion
+
+
+def _group(part: str) -> str:
+    """Which signal a part of the suspicion comes from."""
+    return "evidence" if part.startswith("evidence") else "lockstep"
+
+
+def _first_round(signals: Signals, ties: Ties, targets: list[Target], off: tuple[str, ...]) -> FirstRound:
+    ranks = {}
+    for target in targets:
+        inputs, suspicion = _label_free(signals, target.mode, off)
+        ranks[target.mode] = side_by_side(rank_all(inputs.values), rank_all(suspicion[:, None]))
+    return first_round(ties, targets, ranks, seed=0)
 
 
 def figures(
@@ -78,20 +83,20 @@ def figures(
     settings: HeadSettings | None = None,
 ) -> tuple[float, float]:
     """(with labels, without labels) of one mode."""
-    tensor, k = detector.tensor_, detector.tensor_.mode_index(split.mode)
-    target = next(t for t in detector.problem_.targets if t.mode == k and t.name == DEFAULT_TARGET)
-    inputs, suspicion = _label_free(detector, k, evidence, off)
-    targets = [t for t in detector.problem_.targets if t.name == DEFAULT_TARGET]
-    place = tensor, k, detector.lockstep()
-    inputs = with_association(inputs, *place, targets, 0)
-    if "company" not in off:
-        inputs = with_company(inputs, *place, target, _first_round(detector, evidence, targets, off))
-    inputs = inputs.without(off)
+    signals, k = _signals(detector, evidence), detector.tensor_.mode_index(split.mode)
+    ties = Ties(signals.tensor, signals.lockstep)
+    targets = [target for target in detector.problem_.targets if target.name == DEFAULT_TARGET]
+    target = next(target for target in targets if target.mode == k)
+    inputs, suspicion = _label_free(signals, k, off)
+    if "association" not in off:
+        inputs = with_association(inputs, ties, k, targets, 0)
+    if "neighbours" not in off:
+        inputs = with_neighbours(inputs, ties, k, target, _first_round(signals, ties, targets, off))
     groups = [inputs.groups[name] for name in inputs.names]
     head = fit_head(
-        inputs.values, inputs.names, target.codes, target.values, fallback=suspicion, groups=groups, settings=settings
+        inputs.values, inputs.names, target.codes, target.values, suspicion=suspicion, groups=groups, settings=settings
     )
-    return tested_auc(split, head.predict().log_odds), tested_auc(split, suspicion)
+    return tested_auc(split, head.predict().predictor), tested_auc(split, suspicion)
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ def markets(seeds: Sequence[int], reviews: int, counts: Sequence[int]) -> None:
             truth = {mode: market_truth(market, tensor, mode) for mode in MODES}
             for (mode, name), (head, inputs) in heads(fit, {m: splits[m].known for m in MODES}).items():
                 scores = head.predict()
-                row = market_figures(splits[mode], truth[mode], scores.log_odds, scores.probability)
+                row = market_figures(splits[mode], truth[mode], scores.predictor, scores.value)
                 figures[mode, name].append(row)
                 _others(tensor, splits[mode], truth[mode], inputs, seed, figures, name)
         _print(difficulty, figures)
@@ -74,7 +74,7 @@ def _few(fit: LabelFreeFit, splits: Mapping[str, Split], counts: Sequence[int], 
         rng = np.random.default_rng([fit.seed, count])
         known = {mode: few_labels(split.known, count, rng) for mode, split in splits.items()}
         for (mode, name), (head, _) in heads(fit, known).items():
-            split, tested = splits[mode], head.predict().log_odds[splits[mode].test]
+            split, tested = splits[mode], head.predict().predictor[splits[mode].test]
             row = auc(split.truth, tested), matched_auc(split.truth, tested, split.activity)
             figures[mode, f"{count} labels, {name}"].append(row)
 
@@ -108,7 +108,7 @@ def real(folder: str, repeats: int) -> None:
             figures: Figures = defaultdict(list)
             for fold in (fold for seed in range(repeats) for fold in draw(seed)):
                 for key, (head, _) in heads(fit, {data.mode: fold.known}).items():
-                    truth, tested = data.truth[fold.test], head.predict().log_odds[fold.test]
+                    truth, tested = data.truth[fold.test], head.predict().predictor[fold.test]
                     figures[key].append((auc(truth, tested), f1_at(truth, tested, float(np.nanmean(fold.known)))))
             _print(f"{data.name} {protocol}", figures)
 

@@ -26,7 +26,8 @@ from ringleader.evaluation.detection import DIFFICULTIES, MODES
 from ringleader.evaluation.metrics import auc
 from ringleader.evaluation.protocol import few_labels, market_split
 from ringleader.evaluation.real import folds, load_xu, shares
-from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.judge.binary import fit_head
+from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET
 
 DEFAULT = HeadSettings()
@@ -45,7 +46,7 @@ def log_odds(fit: LabelFreeFit, mode: str, known: np.ndarray) -> dict[str, np.nd
     """Of every entity of a mode, (n_k,), by variant of the settings; ``known`` is NaN where unknown."""
     labelled = fit.labelled({mode: known})[mode]
     return {
-        name: fit.head(labelled.target, labelled.with_neighbours, settings).predict().log_odds
+        name: fit.head(labelled.target, labelled.with_neighbours, settings).predict().predictor
         for name, settings in VARIANTS.items()
     }
 
@@ -81,9 +82,9 @@ def coverage(seeds: list[int], reviews: int) -> None:
             detector = rl.RingDetector(random_state=seed).fit(tensor, labels)
             inputs, suspicion = detector.inputs("seller"), detector.suspicion("seller")
             groups = [inputs.groups[name] for name in inputs.names]
-            truth = detector.heads_[0].predict().probability
+            truth = detector.heads_[0].predict().value
             settings = replace(DEFAULT, prevalence=float(truth.mean()))
-            evidence = {"fallback": suspicion, "groups": groups, "settings": settings}
+            evidence = {"suspicion": suspicion, "groups": groups, "settings": settings}
             for count, draw, simulation in itertools.product((100, 300), ("one to three", "at random"), range(2)):
                 rng = np.random.default_rng([seed, count, simulation])
                 bad = (rng.random(len(truth)) < truth).astype(float)

@@ -27,7 +27,8 @@ from marketplace_bands import WEEK, burst, lockstep, per_entity, seller_statisti
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import calibration_error
 from ringleader.evaluation.protocol import few_labels
-from ringleader.judge.head import HeadSettings, fit_head
+from ringleader.judge.binary import fit_head
+from ringleader.judge.priors import HeadSettings
 
 LABELS = (10, 30, 100, 300)
 
@@ -82,10 +83,10 @@ def head(use_evidence: bool = True, estimate: bool = False, **settings: float) -
             sellers.names,
             known,
             2.0 * sellers.bad[known] - 1,
-            fallback=sellers.evidence if use_evidence else None,
+            suspicion=sellers.evidence if use_evidence else None,
             settings=HeadSettings(prevalence=None if estimate else prevalence, **settings),
         )
-        return made.predict().probability
+        return made.predict().value
 
     return scored
 
@@ -151,8 +152,10 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
     rows = []
     for seed, sellers in enumerate(markets):
         known = one_to_three(sellers.bad, 300, np.random.default_rng(seed))
-        made = fit_head(sellers.features, sellers.names, known, 2.0 * sellers.bad[known] - 1, fallback=sellers.evidence)
-        p = made.predict().probability
+        made = fit_head(
+            sellers.features, sellers.names, known, 2.0 * sellers.bad[known] - 1, suspicion=sellers.evidence
+        )
+        p = made.predict().value
         for simulation in range(simulations):
             rng = np.random.default_rng([seed, simulation])
             drawn = (rng.random(len(p)) < p).astype(int)
@@ -167,7 +170,7 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
                             sellers.names,
                             chosen,
                             2.0 * drawn[chosen] - 1,
-                            fallback=sellers.evidence,
+                            suspicion=sellers.evidence,
                             settings=settings,
                         )
                         s = again.predict()

@@ -13,9 +13,11 @@ import numpy as np
 import ringleader as rl
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split
-from ringleader.judge.head import Head, HeadSettings, fit_head
+from ringleader.judge.binary import fit_head
+from ringleader.judge.head import Head
 from ringleader.judge.inputs import Inputs, with_association
-from ringleader.judge.neighbours import first_round, with_company
+from ringleader.judge.neighbours import first_round, with_neighbours
+from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET, Target
 
 
@@ -32,21 +34,20 @@ class LabelFreeFit:
 
     def __init__(self, tensor: rl.SparseTensor, modes: Sequence[str], seed: int) -> None:
         self.tensor, self.seed = tensor, seed
-        detector = rl.RingDetector(random_state=seed).fit(tensor)
-        self.lockstep = detector.lockstep()
+        self.label_free = rl.RingDetector(random_state=seed).fit(tensor).snapshot_.label_free
         codes = [tensor.mode_index(mode) for mode in modes]
-        self.inputs = {k: detector.inputs(tensor.modes[k]) for k in codes}
-        self.suspicion = {k: detector.suspicion(tensor.modes[k]) for k in codes}
+        self.suspicion = {k: self.label_free.signals.suspicion(k).score for k in codes}
 
     def labelled(self, known: Mapping[str, np.ndarray]) -> dict[str, LabelledMode]:
         """By mode, with the labels of all modes at once."""
         targets = [binary_target(self.tensor.mode_index(mode), labels) for mode, labels in known.items()]
-        first = first_round(self.tensor, self.lockstep, targets, self.inputs, self.suspicion, seed=self.seed)
+        ties = self.label_free.ties
+        ranks = {target.mode: self.label_free.ranks(target.mode) for target in targets}
+        first = first_round(ties, targets, ranks, seed=self.seed)
         modes = {}
         for mode, target in zip(known, targets, strict=True):
-            place = self.tensor, target.mode, self.lockstep
-            inputs = with_association(self.inputs[target.mode], *place, targets, self.seed)
-            modes[mode] = LabelledMode(target, inputs, with_company(inputs, *place, target, first))
+            inputs = with_association(self.label_free.inputs(target.mode), ties, target.mode, targets, self.seed)
+            modes[mode] = LabelledMode(target, inputs, with_neighbours(inputs, ties, target.mode, target, first))
         return modes
 
     def head(self, target: Target, inputs: Inputs, settings: HeadSettings | None = None) -> Head:
@@ -56,7 +57,7 @@ class LabelFreeFit:
             inputs.names,
             target.codes,
             target.values,
-            fallback=self.suspicion[target.mode],
+            suspicion=self.suspicion[target.mode],
             groups=[inputs.groups[name] for name in inputs.names],
             settings=settings,
         )

@@ -20,7 +20,8 @@ import ringleader as rl
 from machine import describe, write_section
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.metrics import auc, matched_auc
-from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess, normal_scores
+from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
+from ringleader.signals.suspicion import normal_scores
 
 
 def ways(detector: rl.RingDetector, mode: str) -> dict[str, np.ndarray]:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from ringleader.judge.targets import judge
 
 import ringleader as rl
 from machine import describe
@@ -24,7 +23,7 @@ from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.metrics import auc, average_precision, matched_auc
 from ringleader.judge.neighbours import mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET
-from ringleader.signals.evidence import normal_scores, not_attacks
+from ringleader.signals.suspicion import normal_scores
 
 DIRECTIONS = (("reviewer", "seller"), ("reviewer", "product"), ("seller", "reviewer"), ("seller", "product"))
 FEW = {1: 4, 0: 10}
@@ -51,10 +50,10 @@ def rules(model: rl.RingDetector, labelled: str, mode: str) -> dict[str, np.ndar
     """The scores of a mode, (n_k,), by name of the rule. ``as it is`` is what the detector says."""
     tensor, (head,) = model.tensor_, model.heads_
     k, other = tensor.mode_index(mode), tensor.mode_index(labelled)
-    suspicion, judged = model.suspicion(mode), judge(head).value
+    suspicion, judged = model.suspicion(mode), head.judge().value
     known = judged.copy()
     known[head.codes] = head.values > 0
-    fair = not_attacks(tensor, model.lockstep())
+    fair = model.snapshot_.signals.not_attacks
 
     def of_neighbours(belief: np.ndarray, cells: np.ndarray | None) -> np.ndarray:
         return normal_scores(mean_of_met(tensor, k, other, belief - belief.mean(), cells))

@@ -25,8 +25,8 @@ from ringleader.evaluation.detection import DIFFICULTIES, MODES
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import few_labels
 from ringleader.evaluation.real import load_otc, load_xu
-from ringleader.judge.head import HeadSettings
-from ringleader.signals.evidence import EVIDENCE_SHARE
+from ringleader.judge.priors import HeadSettings
+from ringleader.signals.suspicion import EVIDENCE_SHARE
 from taste_market import Ring, TasteMarket, taste_market
 from transfer import truth_of
 
@@ -94,7 +94,7 @@ def _measure(tensor: rl.SparseTensor, truth: Truth, seed: int, figures: Figures)
     for mode, bad in truth.items():
         k, tested = tensor.mode_index(mode), ~np.isnan(bad)
         reviews = np.bincount(tensor.coordinates[:, k], weights=tensor.counts, minlength=len(bad))
-        evidence, *together = model._findings().suspicion_parts(k)[1]
+        evidence, *together = model.snapshot_.signals.suspicion(k).parts
         # As they are, the parts are scaled by their shares.
         evidence, together = evidence / EVIDENCE_SHARE, sum(together) / (1 - EVIDENCE_SHARE)
         for share in SHARES:
@@ -119,7 +119,7 @@ def few(seeds: Sequence[int], counts: Sequence[int] = (10, 30), draws: int = 2) 
                     figures[mode, f"{count} labels, none"].append((auc(truth[mode][rest], suspicion[rest]),))
                     for belief, settings in BELIEFS.items():
                         head = fit.head(labelled.target, labelled.with_neighbours, settings)
-                        scores = head.predict().log_odds[rest]
+                        scores = head.predict().predictor[rest]
                         figures[mode, f"{count} labels, {belief}"].append((auc(truth[mode][rest], scores),))
         _print(name, figures)
 
