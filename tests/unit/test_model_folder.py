@@ -26,8 +26,8 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def part(name: str, content: Any) -> store.Part:
-    return store.Part(name, content, lambda: content)
+def part(name: str, content: Any) -> store.ModelPart:
+    return store.ModelPart(name, content, lambda: content)
 
 
 def test_what_is_saved_comes_back(model: Path) -> None:

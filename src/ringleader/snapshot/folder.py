@@ -42,7 +42,7 @@ LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-class Part(NamedTuple):
+class ModelPart(NamedTuple):
     """One file of a model.
 
     source : the object it is made of. Where the folder holds the part of the very same object, it stays as it is.
@@ -111,7 +111,7 @@ def _open(folder: Path, name: str) -> BinaryIO:
 
 
 def save(
-    folder: str | os.PathLike[str], meta: Mapping[str, Any], parts: Iterable[Part], *, before: Stored | None = None
+    folder: str | os.PathLike[str], meta: Mapping[str, Any], parts: Iterable[ModelPart], *, before: Stored | None = None
 ) -> Stored:
     """Writes a model, or the parts of it that changed, and swaps it in at once.
 
@@ -155,7 +155,7 @@ def save(
     return Stored(target, saved, files, sources=sources)
 
 
-def _write_part(folder: Path, part: Part, generation: int) -> dict[str, Any]:
+def _write_part(folder: Path, part: ModelPart, generation: int) -> dict[str, Any]:
     content = part.make()
     if isinstance(content, pa.Table):
         return _write(folder, f"{part.name}-{generation}.parquet", lambda path: pq.write_table(content, path))

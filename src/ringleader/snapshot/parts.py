@@ -23,7 +23,7 @@ from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import folder as model_folder
-from ringleader.snapshot.folder import Part, Stored
+from ringleader.snapshot.folder import ModelPart, Stored
 from ringleader.snapshot.packing import (
     Arrays,
     pack_head,
@@ -79,36 +79,36 @@ def save(snapshot: Snapshot, folder: str | os.PathLike[str], before: Stored | No
     return model_folder.save(folder, meta, parts, before=before)
 
 
-def _data_parts(snapshot: Snapshot) -> Iterator[Part]:
+def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     """What a model was fitted to, and its state."""
     tensor = snapshot.tensor
-    yield Part("tensor", tensor, lambda: {"coordinates": tensor.coordinates, "counts": tensor.counts})
+    yield ModelPart("tensor", tensor, lambda: {"coordinates": tensor.coordinates, "counts": tensor.counts})
     for k, vocabulary in enumerate(tensor.vocabularies):
-        yield Part(f"vocabulary-{k}", vocabulary, partial(_vocabulary_table, vocabulary))
+        yield ModelPart(f"vocabulary-{k}", vocabulary, partial(_vocabulary_table, vocabulary))
     for name, labels in (("labels", snapshot.labels), ("heldout", snapshot.heldout)):
         if labels is not None:
-            yield Part(name, labels, partial(_labels_table, labels))
+            yield ModelPart(name, labels, partial(_labels_table, labels))
     covariates = snapshot.covariates
     if covariates is not None:
-        yield Part("covariates", covariates, lambda: pa.Table.from_pandas(covariates.table, preserve_index=False))
-    yield Part("state", snapshot.state, snapshot.state.to_arrays)
+        yield ModelPart("covariates", covariates, lambda: pa.Table.from_pandas(covariates.table, preserve_index=False))
+    yield ModelPart("state", snapshot.state, snapshot.state.to_arrays)
 
 
-def _derived_parts(snapshot: Snapshot) -> Iterator[Part]:
+def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     """What follows from it: found once, kept with the model."""
     signals, judge = snapshot.signals, snapshot.judge
-    yield Part("evidence", signals, lambda: dict(signals.reviews._asdict()))
-    yield Part("lockstep", signals, lambda: signals.lockstep.to_arrays())
-    yield Part("cores", signals, lambda: snapshot.cores().to_arrays())
+    yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
+    yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
+    yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
     for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
-        yield Part(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
+        yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
         if vocabulary.kind == "id":
-            yield Part(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k))
+            yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k))
         if snapshot.judged and snapshot.place(k) is None:
-            yield Part(f"transfer-{k}", judge, partial(_transfer_arrays, judge, k))
+            yield ModelPart(f"transfer-{k}", judge, partial(_transfer_arrays, judge, k))
     if snapshot.judged:
         for place, head in enumerate(judge.heads()):
-            yield Part(f"head_{place}", head, partial(pack_head, judge, place))
+            yield ModelPart(f"head_{place}", head, partial(pack_head, judge, place))
 
 
 def _vocabulary_table(vocabulary: Vocabulary) -> pa.Table:
