@@ -26,6 +26,30 @@ def test_the_map_names_the_module(module: str) -> None:
     assert f"| `{module}` |" in text, f"docs/map.md has no row for {module}; add one sentence"
 
 
+def test_the_map_names_every_module_of_every_package() -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in text.split("\n### ")[1:]}
+    missing = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.glob("*/**/*.py")
+        if path.name != "__init__.py"
+        and f"| `{_within_package(path)}` |" not in sections[path.relative_to(SOURCE).parts[0]]
+    ]
+    assert missing == [], "docs/map.md has no row for these; add one sentence each"
+
+
+def test_the_map_names_no_module_that_is_gone() -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    for part in text.split("\n## Beside it")[0].split("\n### ")[1:]:
+        package = part.split("\n", 1)[0]
+        for name in re.findall(r"^\| `([\w/]+)` \|", part, flags=re.MULTILINE):
+            assert (SOURCE / package / f"{name}.py").is_file(), f"{package}/{name} is gone"
+
+
+def _within_package(path: Path) -> str:
+    return Path(*path.relative_to(SOURCE).parts[1:]).with_suffix("").as_posix()
+
+
 @pytest.fixture(scope="module")
 def reference() -> str:
     place = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
