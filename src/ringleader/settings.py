@@ -145,9 +145,9 @@ def check_setting(name: str, value: Any, constraint: Constraint) -> None:
         raise SettingsError(f"{name} is {value!r}; choose {constraint.describe()}")
 
 
-def check_names(given: Mapping[str, Any], known: Mapping[str, Any] | set[str], owner: str) -> None:
+def check_names(names: Mapping[str, Any], known: Mapping[str, Any] | set[str], owner: str) -> None:
     """Refuse settings that nobody knows."""
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(names) - set(known))
     if unknown:
         raise SettingsError(f"unknown setting {', '.join(unknown)}; {owner} has {', '.join(sorted(known))}")
 

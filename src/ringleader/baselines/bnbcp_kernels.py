@@ -54,9 +54,9 @@ def _find_rows(cells, batch, slots, touched):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _row_gains(prior, scale, given, starts, touched, gains, piece):  # type: ignore[no-untyped-def]
+def _row_gains(prior, scale, stochastic, starts, touched, gains, piece):  # type: ignore[no-untyped-def]
     """exp E log of one piece of the touched rows, each divided by its largest."""
-    statistics, shifts = given.statistics, given.shifts
+    statistics, shifts = stochastic.statistics, stochastic.shifts
     rank = shifts.shape[1]
     least = math.exp(-600.0 / len(shifts))
     for n in range(piece * ROWS, min(len(touched), (piece + 1) * ROWS)):
@@ -64,12 +64,12 @@ def _row_gains(prior, scale, given, starts, touched, gains, piece):  # type: ign
         k = 0
         while starts[k + 1] <= row:
             k += 1
-        label = given.label_of[row]
+        label = stochastic.label_of[row]
         peak = 0.0
         for r in range(rank):
             shift = shifts[k, r]
             if label >= 0:
-                shift -= given.label_logs[k, label, r]
+                shift -= stochastic.label_logs[k, label, r]
             gains[n, r] = _exp_digamma(prior + scale * statistics[row, r], shift)
             peak = max(peak, gains[n, r])
         for r in range(rank):
@@ -78,9 +78,9 @@ def _row_gains(prior, scale, given, starts, touched, gains, piece):  # type: ign
 
 
 @compiled_parallel
-def _all_row_gains(prior, scale, given, starts, touched, gains):  # type: ignore[no-untyped-def]
+def _all_row_gains(prior, scale, stochastic, starts, touched, gains):  # type: ignore[no-untyped-def]
     for piece in prange((len(touched) + ROWS - 1) // ROWS):
-        _row_gains(prior, scale, given, starts, touched, gains, piece)
+        _row_gains(prior, scale, stochastic, starts, touched, gains, piece)
 
 
 @compiled
@@ -119,7 +119,7 @@ def _gather(cells, batch, slots, gains, sums):  # type: ignore[no-untyped-def]
 
 
 def batch_statistics(
-    cells: Cells, batch: npt.NDArray[np.int32], prior: float, scale: float, given: Stochastic
+    cells: Cells, batch: npt.NDArray[np.int32], prior: float, scale: float, stochastic: Stochastic
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Expected counts by component of the rows that a batch of cells touches.
 
@@ -130,13 +130,13 @@ def batch_statistics(
     Same as: mode_statistics for each mode, on the cells of the batch.
     """
     touched = np.empty(batch.size * cells.coordinates.shape[1], np.int64)
-    touched = touched[: _find_rows(cells, batch, given.slots, touched)]
-    rank = given.statistics.shape[1]
+    touched = touched[: _find_rows(cells, batch, stochastic.slots, touched)]
+    rank = stochastic.statistics.shape[1]
     gains = np.zeros((len(touched), -(-rank // 4) * 4))  # zeros beyond the rank: the inner loops go by four
     sums = np.zeros_like(gains)
-    _all_row_gains(prior, scale, given, cells.starts, touched, gains)
-    _gather(cells, batch, given.slots, gains, sums)
-    given.slots[touched] = -1
+    _all_row_gains(prior, scale, stochastic, cells.starts, touched, gains)
+    _gather(cells, batch, stochastic.slots, gains, sums)
+    stochastic.slots[touched] = -1
     return touched, sums[:, :rank]
 
 

@@ -223,8 +223,8 @@ def mode_statistics(cells: Cells, grouping: Grouping, gains: Gains) -> tuple[npt
     statistics = np.zeros((len(grouping.offsets) - 1, rank))
     edges = np.zeros((pieces, 2, rank))
     bounds = np.zeros(pieces)
-    plain = (grouping.offsets, np.asarray(grouping.cells))
-    _pieces(cells, plain, gains, statistics, edges, bounds)
+    order = (grouping.offsets, np.asarray(grouping.cells))
+    _pieces(cells, order, gains, statistics, edges, bounds)
     _join(grouping.offsets, n, statistics, edges)
     return statistics, float(bounds.sum())
 

@@ -188,7 +188,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
             | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
             for target, head in zip(detector.problem_.targets, detector.heads_ or (), strict=False)
         ],
-        "unknown_covariates": dict(detector.given_.unknown),
+        "unknown_covariates": dict(detector.user_columns_.unknown),
         "unused": _unused(detector),
         "holdout": evaluate(detector, detector.heldout_) if detector.heldout_ is not None else [],
         "seconds": round(seconds, 3),
@@ -209,7 +209,7 @@ def _unused(detector: RingDetector) -> list[str]:
         table = covariates.table
         notes += [f"column {name!r} of the covariates is empty" for name in table.columns if table[name].isna().all()]
         notes += [f"covariates of {mode}: no {mode} is labelled" for mode in _others(table["mode"], labelled)]
-        for k, part in detector.given_.modes.items():
+        for k, part in detector.user_columns_.modes.items():
             constant = [name for name, column in zip(part.names, part.values.T, strict=True) if np.ptp(column) == 0]
             where = f"of the covariates is the same for every {detector.tensor_.modes[k]}"
             notes += [f"column {name!r} {where}" for name in constant]

@@ -56,11 +56,11 @@ def find_cores(
     grouping = tensor.grouping(k)
     of_actor = Rows(grouping.offsets, grouping.cells.astype(np.int64))
     with one_blas_thread():
-        found = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
-        kept = combine(laid, found, tensor.n_cells)
-    owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in kept]
+        candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
+        chosen = combine(laid, candidates, tensor.n_cells)
+    owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in chosen]
     holders = np.bincount(np.concatenate([*owned, _none()]), minlength=tensor.n_cells)
-    for (number, block), own in zip(kept, owned, strict=True):
+    for (number, block), own in zip(chosen, owned, strict=True):
         board = laid[number]
         holders[own] -= 1
         wide = widen(board, block, board.sums(holders[board.cells] > 0))
@@ -86,17 +86,17 @@ class Report(NamedTuple):
 
 def _merged(reports: list[Report]) -> list[Report]:
     """The most significant first. One whose people are nearly all in a stronger one is the same ring again."""
-    kept: list[Report] = []
+    distinct: list[Report] = []
     for report in sorted(reports, key=lambda r: -r.net):
-        for at, strong in enumerate(kept):
+        for at, strong in enumerate(distinct):
             shared = contains(strong.wide.actors, report.wide.actors).mean()
             if strong.board.side == report.board.side and shared >= SAME:
                 if strong.board is report.board:
-                    kept[at] = strong._replace(wide=join(strong.wide, report.wide))
+                    distinct[at] = strong._replace(wide=join(strong.wide, report.wide))
                 break
         else:
-            kept.append(report)
-    return kept
+            distinct.append(report)
+    return distinct
 
 
 def _describe(
@@ -120,9 +120,9 @@ def _describe(
     members[tensor.modes[board.mode]] = Members(items, strength)
     cells = np.sort(board.cells[rows])
     members = {
-        name: Members(m.codes[kept], m.strength[kept])
+        name: Members(m.codes[named_there], m.strength[named_there])
         for name, m in ((name, members[name]) for name in tensor.modes if name in members)
-        if len(kept := np.flatnonzero(np.isin(m.codes, tensor.coordinates[cells, tensor.mode_index(name)])))
+        if len(named_there := np.flatnonzero(np.isin(m.codes, tensor.coordinates[cells, tensor.mode_index(name)])))
     }
     log10_p = min(-net / math.log(10.0), 0.0)
     # Of the reviews that are reported, so that anyone can count them again: their people, their places and, of what

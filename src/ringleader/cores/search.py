@@ -93,9 +93,9 @@ def measure(board: Board, actors: Numbers, places: Numbers) -> Block:
 def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
     """Blocks worth keeping, each once; several may report one ring.
 
-    covered : (n_cells,) reviews in blocks already found, on this board or another. Those found here are added.
+    covered : (n_cells,) reviews in blocks of earlier searches, on this board or another; those of this one are added.
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     seen: set[bytes] = set()
     loud = np.log1p(np.minimum(board.loud, LOUDEST)) * (board.loud > LOUD)
     total, known = board.sums(loud), board.sums(loud * covered[board.cells])
@@ -113,13 +113,13 @@ def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
             continue
         seen.add(key)
         for part in _split(board, block, limits, 0):
-            found.append(part)
+            blocks.append(part)
             rows = board.inside(part.actors, part.places)
             rows = rows[~covered[board.cells[rows]]]
             covered[board.cells[rows]] = True
             np.add.at(known, board.place[rows], loud[rows])
             free[part.places] = known[part.places] <= COVERED * total[part.places]
-    return found
+    return blocks
 
 
 def _loud_places(board: Board, loud: Floats, limits: Limits) -> Numbers:
@@ -146,15 +146,15 @@ def _settle(board: Board, actors: Numbers, free: Bools, limits: Limits) -> Block
             return None
         people, count = board.actors_at(chosen)
         expected = board.expected_of(people, board.shares(chosen, board.size[chosen]))
-        kept = _gain(count, expected, lift) > part * _price(board.log_actor[people], len(actors))
-        people = people[kept]
+        members = _gain(count, expected, lift) > part * _price(board.log_actor[people], len(actors))
+        people = people[members]
         if len(people) < limits.actors:
             return None
         same = np.array_equal(people, actors) and np.array_equal(chosen, places)
         actors, places, part = people, chosen, 1.0
         if same:
             break
-        lift = _bounded(count[kept].sum() / max(expected[kept].sum(), 1e-12))
+        lift = _bounded(count[members].sum() / max(expected[members].sum(), 1e-12))
     return measure(board, actors, places)
 
 
@@ -233,33 +233,33 @@ def _part(board: Board, block: Block, table: Floats, mine: Bools, limits: Limits
     expected = board.expected_of(block.actors, board.shares(places, board.size[places]))
     near = int((table[:, mine].sum(axis=1) > table[:, ~mine].sum(axis=1)).sum())
     gain = _gain(table[:, mine].sum(axis=1), expected, _bounded(block.lift))
-    kept = gain > _price(board.log_actor[block.actors], near)
-    return measure(board, block.actors[kept], places) if kept.sum() >= limits.actors else None
+    members = gain > _price(board.log_actor[block.actors], near)
+    return measure(board, block.actors[members], places) if members.sum() >= limits.actors else None
 
 
-def combine(boards: list[Board], found: list[tuple[int, Block]], n_cells: int) -> list[tuple[int, Block]]:
+def combine(boards: list[Board], candidates: list[tuple[int, Block]], n_cells: int) -> list[tuple[int, Block]]:
     """One report for each ring, strongest first: the (number of the board, block) whose reviews are new.
 
     Two blocks of one board become one where they are worth more together than apart.
     """
     covered = np.zeros(n_cells, np.bool_)
-    kept: list[tuple[int, Block]] = []
-    for number, block in sorted(found, key=lambda pair: -pair[1].net):
+    chosen: list[tuple[int, Block]] = []
+    for number, block in sorted(candidates, key=lambda pair: -pair[1].net):
         board = boards[number]
         cells = board.cells[board.inside(block.actors, block.places)]
         if covered[cells].mean() > COVERED:
             continue
-        for at, (other, strong) in enumerate(kept):
+        for at, (other, strong) in enumerate(chosen):
             if other == number and len(np.intersect1d(strong.actors, block.actors)):
                 both = np.union1d(strong.actors, block.actors), np.union1d(strong.places, block.places)
                 union = measure(board, *both)
                 if union.net >= strong.net + block.net:
-                    kept[at] = (number, union)
+                    chosen[at] = (number, union)
                     break
         else:
-            kept.append((number, block))
+            chosen.append((number, block))
         covered[cells] = True
-    return sorted(kept, key=lambda pair: -pair[1].net)
+    return sorted(chosen, key=lambda pair: -pair[1].net)
 
 
 def widen(board: Board, block: Block, others: Floats) -> Wide:
@@ -282,19 +282,19 @@ def widen(board: Board, block: Block, others: Floats) -> Wide:
         log_share = board.log_place[near] - np.where(contains(items, board.item[near]), log_items, 0.0)
         strength = expit(_gain(count, expected, _bounded(block.lift)) - _price(log_share, len(places)))
         strength = np.where(own, np.maximum(strength, SURE), strength)
-        kept = strength >= SURE
-        if not kept.any():
+        sure = strength >= SURE
+        if not sure.any():
             break
-        places, of_place = near[kept], strength[kept]
+        places, of_place = near[sure], strength[sure]
         people, count = board.actors_at(places)
         expected = board.expected_of(people, board.shares(places, board.organic(places)))
         members = contains(actors, people)
         lift = _bounded(count[members].sum() / max(expected[members].sum(), 1e-12))
         strength = expit(_gain(count, expected, lift) - _price(board.log_actor[people], len(actors)))
-        kept = strength >= SURE
-        if not kept.any():
+        sure = strength >= SURE
+        if not sure.any():
             break
-        actors, of_actor = people[kept], strength[kept]
+        actors, of_actor = people[sure], strength[sure]
     return Wide(actors, of_actor, places, of_place)
 
 

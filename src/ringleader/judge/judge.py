@@ -123,20 +123,20 @@ class Judge:
 
     def relabelled(self, label_free: LabelFree, targets: Sequence[Target]) -> Judge:
         """A judge of other labels; heads of targets whose labels are the same, in all modes, stay."""
-        kept: dict[int, int] = {}
+        unchanged: dict[int, int] = {}
         if label_free is self.label_free:
             before, after = _by_name(self.targets), _by_name(targets)
             same = {name for name in after if name in before and _equal(before[name], after[name])}
             places = {(target.mode, target.name): place for place, target in enumerate(self.targets)}
-            kept = {
+            unchanged = {
                 place: places[target.mode, target.name]
                 for place, target in enumerate(targets)
                 if target.name in same and places[target.mode, target.name] in self._heads
             }
-        heads = {new: self._heads[old] for new, old in kept.items()}
+        heads = {new: self._heads[old] for new, old in unchanged.items()}
         judge = Judge(label_free, targets, seed=self.seed, prevalence=self.prevalence, heads=heads)
-        judgements = {new: self._judgements[old] for new, old in kept.items() if old in self._judgements}
-        judge.known(judgements, {}, {new: self.head_inputs(old) for new, old in kept.items()})
+        judgements = {new: self._judgements[old] for new, old in unchanged.items() if old in self._judgements}
+        judge.known(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
         return judge
 
     def _fit(self, target: Target, inputs: Inputs) -> Head:

@@ -4,7 +4,7 @@
 - ``layout.py``        the arrays that travel together, and how work is cut into pieces; ``pair_layout.py``: of pairs
 - ``checks.py``        do the arrays of a call fit together
 - ``single_block.py``  one block in NumPy: lambda and the heads; ``entries.py``: entries written out; ``logistic.py``
-- ``threads.py``       threads of this machine
+- ``tiles.py``         matrix algebra of the heads, in tiles
 - ``reference/``       the specification of every operation in plain NumPy, and the oracle of the tests
 - ``numba/``           the compiled backend
 

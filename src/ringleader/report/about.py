@@ -57,7 +57,7 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
             notes.append("These figures are of the table that was read last; the model holds earlier ones too.")
     for mode, count in model.aligned_.unknown.items():
         notes.append(f"{counted(count, f'labelled {harmless(mode, 30)}')} not in the reviews; their labels are unused.")
-    for mode, count in model.given_.unknown.items():
+    for mode, count in model.user_columns_.unknown.items():
         notes.append(f"{counted(count, harmless(mode, 30))} of the covariates not in the reviews.")
     return tuple(notes)
 

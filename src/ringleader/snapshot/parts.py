@@ -191,7 +191,7 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
         finder = cache(lambda: Cores.from_arrays(stored.arrays("cores")))
     readable = [k for k in modes if stored.has(f"inputs-{k}")]
     label_free = LabelFree(
-        signals, snapshot.given.modes, ReadOnce(readable, lambda k: unpack_inputs(stored.arrays(f"inputs-{k}")))
+        signals, snapshot.user_columns.modes, ReadOnce(readable, lambda k: unpack_inputs(stored.arrays(f"inputs-{k}")))
     )
     judge = _stored_judge(snapshot, stored, label_free) if snapshot.judged else None
     if finder is not None:

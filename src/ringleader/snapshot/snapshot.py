@@ -86,7 +86,7 @@ class Snapshot:
         return self.aligned.targets
 
     @cached_property
-    def given(self) -> AlignedCovariates:
+    def user_columns(self) -> AlignedCovariates:
         """The user's columns as arrays of the tensor."""
         return self.covariates.align(self.tensor) if self.covariates is not None else AlignedCovariates({}, {})
 
@@ -98,7 +98,7 @@ class Snapshot:
     @cached_property
     def label_free(self) -> LabelFree:
         """What no label enters."""
-        return self.derived.label_free or LabelFree(self._find_signals(), self.given.modes)
+        return self.derived.label_free or LabelFree(self._find_signals(), self.user_columns.modes)
 
     def _find_signals(self) -> Signals:
         contrast, threads = self.config.contrast, self.parameters["threads"]

@@ -37,8 +37,8 @@ def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j:
     """What an entity's counterparts of mode j are like, and how its reviews are spread over them."""
     name, n, size = tensor.modes[j], len(judged.volume), tensor.shape[j]
     other = tensor.coordinates[:, j].astype(np.int64)
-    keys, found = np.unique(judged.codes * size + other, return_inverse=True)
-    where = found.reshape(-1)
+    keys, inverse = np.unique(judged.codes * size + other, return_inverse=True)
+    where = inverse.reshape(-1)
     w = market.weights
     seen = sum_by(where, w, len(keys))
     theirs = sum_by(other, w, size)
@@ -99,8 +99,8 @@ def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Co
     weights = market.weights[cells]
     counted = [sum_by(weeks.where, weights * kind[cells], len(weeks.keys)) for kind in chosen]
     length = market.calendar.windows[1]
-    found = largest_bursts(weeks, counted, shares, pairs.seen, market.calendar, length)
-    for (kind, sentence, _), burst in zip(kinds, found, strict=True):
+    bursts = largest_bursts(weeks, counted, shares, pairs.seen, market.calendar, length)
+    for (kind, sentence, _), burst in zip(kinds, bursts, strict=True):
         z = np.zeros(n)
         np.maximum.at(z, pairs.entity, burst.z)
         yield Covariate(f"{name}_{kind}", "burst", f"Largest burst of its {sentence} with a single {name}", z)

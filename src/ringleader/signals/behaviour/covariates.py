@@ -171,10 +171,10 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
     shares = [float(kind.sum()) / total for kind in counted]
     columns = []
     for window, length in zip(WINDOW_NAMES, calendar.windows, strict=True):
-        found = largest_bursts(weeks, counted, shares, volume, calendar, length)
+        bursts = largest_bursts(weeks, counted, shares, volume, calendar, length)
         columns += [
             Covariate(f"{kind}_{window}", "burst", sentence, burst.z, burst)
-            for (kind, sentence, _), burst in zip(kinds, found, strict=True)
+            for (kind, sentence, _), burst in zip(kinds, bursts, strict=True)
         ]
     top = next(column.burst for column in columns if column.name == "burst_medium")
     assert top is not None

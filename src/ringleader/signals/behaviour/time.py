@@ -142,16 +142,16 @@ def largest_bursts(
             others = (volume[weeks.entity] - 1.0) * (calm * share)
             z = (np.maximum(seen - 1.0, 0.0) - others) / np.sqrt(others + PRIOR)
             most = np.maximum.reduceat(z, heads)
-            found = best[kind]
-            better = most > found.z[present]
+            burst = best[kind]
+            better = most > burst.z[present]
             # The first window with the largest value: written backwards, so that the first one stands.
             at = np.flatnonzero(z == np.repeat(most, np.diff(heads, append=rows)))[::-1]
             chosen = np.zeros(n, np.int64)
             chosen[weeks.entity[at]] = at
             who = present[better]
             at = chosen[who]
-            found.z[who], found.seen[who], found.start[who] = z[at], seen[at], first[at]
-            found.expected[who] = volume[who] * calm[at] * share
+            burst.z[who], burst.seen[who], burst.start[who] = z[at], seen[at], first[at]
+            burst.expected[who] = volume[who] * calm[at] * share
     return best
 
 

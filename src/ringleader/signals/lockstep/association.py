@@ -150,8 +150,8 @@ class Ties:
         with self._lock:
             known: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = dict(self._flows)
             known.update(zip(missing, flowed, strict=True))
-            kept = [*(key for key in known if key not in keys), *keys][-FLOWS:]
-            self._flows = {key: known[key] for key in kept}
+            latest = [*(key for key in known if key not in keys), *keys][-FLOWS:]
+            self._flows = {key: known[key] for key in latest}
         return [known[key] for key in keys]
 
 

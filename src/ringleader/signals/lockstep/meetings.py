@@ -77,10 +77,10 @@ def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) 
     size = np.bincount(group, minlength=len(place))
     fits = (size >= settings.min_group) & (size <= settings.max_group)
     large = size > settings.max_group
-    kept = np.flatnonzero(fits[group])
+    counting = np.flatnonzero(fits[group])
     offsets = np.concatenate([[0], np.cumsum(size[fits])]).astype(np.int64)
-    members = member[kept]
-    member_group = (np.cumsum(fits) - 1)[group[kept]].astype(np.int32)
+    members = member[counting]
+    member_group = (np.cumsum(fits) - 1)[group[counting]].astype(np.int32)
     order = get_backend().stable_order(members, n_actors)
     spots = np.empty(len(order), np.int64)
     spots[order] = np.arange(len(order))
@@ -88,7 +88,7 @@ def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) 
     log_rate = _log_rate(size[fits], place[fits], places, settings.popularity)
     groups = Groups(offsets, members, actor_offsets, member_group[order], spots, log_rate)
     back = np.full(len(member), -1, np.int64)
-    back[kept] = spots
+    back[counting] = spots
     spot = back[which]
     cells = np.flatnonzero(spot >= 0)
     windows = (place[fits] % places.n_windows).astype(np.int32)

@@ -301,5 +301,5 @@ def top_mean(values: Floats, codes: Codes, size: int) -> Floats:
     loud = np.flatnonzero(values > 0)
     order = loud[np.lexsort((-values[loud], codes[loud]))]
     entity = codes[order]
-    kept = np.arange(len(order)) - np.searchsorted(entity, entity) < TOP
-    return np.asarray(np.bincount(entity[kept], weights=values[order[kept]], minlength=size) / TOP)
+    loudest = np.arange(len(order)) - np.searchsorted(entity, entity) < TOP
+    return np.asarray(np.bincount(entity[loudest], weights=values[order[loudest]], minlength=size) / TOP)
