@@ -41,10 +41,10 @@ def test_a_model_is_asked_everything_in_processes_of_their_own():
         "one decision on a seller, and the scores of all, the first of a process",
         "one decision on a reviewer, and the scores of all",
         "one decision on a reviewer, and the scores of all, the first of a process",
-        "one new review",
-        "the scores of sellers after it",
-        "one new review, the first of a process",
-        "the scores of sellers after it, the first of a process",
+        "one new review, and the scores of all sellers",
+        "one new review, and the scores of all sellers, the first of a process",
+        "one new review alone",
+        "the scores of all sellers after it",
     ]
     assert all(row.value > 0 and row.unit == "s" for row in rows)
 
