@@ -1,4 +1,4 @@
-"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run.
+"""How fast a fit is, beside pyttb's ``gcp_opt`` in the same run; ``answers`` has how soon a model answers.
 
 An entry is one positive or negative tuple carried through all modes. Figures are medians of warm
 runs; compilation is measured apart.
@@ -11,11 +11,12 @@ import importlib.util
 import io
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringleader.evaluation.answers import SpeedRow, answer_table
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
@@ -186,22 +187,19 @@ def _rate(job: str, seconds: list[float], entries: int) -> Rate:
     return Rate(job, middle, entries, (max(seconds) - min(seconds)) / middle)
 
 
-class SpeedRow(NamedTuple):
-    """One line of a table of ``ringleader benchmark speed``."""
-
-    what: str
-    value: float
-    unit: str
-    asked: str = ""  # the aim, in words
-    note: str = ""
-
-
 Say = Callable[[str], None]
 
 
-def speed_report(cells: int, *, large: int = 0, say: Say = lambda text: None) -> dict[str, list[dict[str, Any]]]:
-    """Every table of ``ringleader benchmark speed`` by name, as rows. A table is a function below, named here."""
+def speed_report(
+    cells: int, *, large: int = 0, answers: Sequence[int] = (), say: Say = lambda text: None
+) -> dict[str, list[dict[str, Any]]]:
+    """The tables of ``ringleader benchmark speed`` by name, as rows.
+
+    answers : reviews of the models of which to measure how soon they answer; that table is left out where empty.
+    """
     tables = {"speed": fit_table(cells, large=large, say=say)}
+    if answers:
+        tables["answers"] = answer_table(answers)
     report: dict[str, list[dict[str, Any]]] = {}
     for name, rows in tables.items():
         report[name] = []
