@@ -14,15 +14,12 @@ from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
 from ringleader.explain import Explanation
 from ringleader.judge import Inputs
-from ringleader.known.covariates import UserCovariates, read_covariates
-from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo
 from ringleader.model.config import ModelConfig
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import Snapshot
 from ringleader.snapshot.parameters import model_config, seed_of
-from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
@@ -101,34 +98,22 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
-        ``covariates`` is a table of mode, entity and any numbers known about accounts. With ``checkpoint``, the
-        model is saved there after every sweep; with ``resume``, a fit that was stopped goes on to the same bits as one
-        that was not. Whatever interrupts it, the detector answers as before.
+        ``covariates`` is a table of mode, entity and any numbers known about accounts. With ``checkpoint``, the model is
+        saved there after every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
         """
-        tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
-        columns = covariates
-        if covariates is not None and not isinstance(covariates, UserCovariates):
-            columns = read_covariates(covariates)
         self.snapshot_: Snapshot = snapshots.learn(
-            self.get_params(),
-            tensor,
-            _as_labels(labels),
-            columns,
-            callback=callback,
-            checkpoint=checkpoint,
-            resume=resume,
+            self.get_params(), reviews, labels, covariates, callback=callback, checkpoint=checkpoint, resume=resume
         )
         return self
 
     def partial_fit(self, reviews: Any = None, labels: Any = None, *, callback: Callback | None = None) -> RingDetector:
-        """Takes new reviews and new labels in, and moves only what they touch. Old codes stay.
+        """Takes new reviews and new labels in, and moves only what they touch; old codes stay, new labels hold.
 
-        On an unfitted detector this is ``fit``. Where an account is labelled anew, the new label holds. Whatever
-        interrupts it, the detector answers as before.
+        On an unfitted detector this is ``fit``. Whatever interrupts it, the detector answers as before.
         """
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
-        self.snapshot_ = snapshots.update(self.snapshot_, reviews, _as_labels(labels), callback)
+        self.snapshot_ = snapshots.update(self.snapshot_, reviews, labels, callback)
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -177,13 +162,11 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def suspicion(self, mode: str) -> Floats:
         """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
-        snapshot = self._fitted()
-        return snapshot.signals.suspicion(snapshot.tensor.mode_index(mode)).score
+        return self._fitted().suspicion(mode)
 
     def evidence(self, mode: str) -> Floats:
         """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
-        snapshot = self._fitted()
-        return snapshot.signals.evidence(snapshot.tensor.mode_index(mode))
+        return self._fitted().evidence(mode)
 
     def review_evidence(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
@@ -195,11 +178,16 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
             return getattr(self.snapshot_, name[:-1])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_stored", None)  # open files of a folder
+        return state
+
     def __sklearn_is_fitted__(self) -> bool:
         return "snapshot_" in self.__dict__
 
     def _fitted(self) -> Snapshot:
-        """The snapshot as it is now: who asks it several things gets answers that belong together."""
+        """The snapshot as it is now."""
         if "snapshot_" not in self.__dict__:
             raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
         return self.snapshot_
@@ -211,7 +199,3 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     detector = RingDetector(**snapshot.parameters)
     detector.snapshot_, detector._stored = snapshot, stored
     return detector
-
-
-def _as_labels(labels: Any) -> Labels | None:
-    return labels if labels is None or isinstance(labels, Labels) else read_labels(labels)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Protocol, Self, get_args, get_type_hints
 
-import numpy as np
-
 from ringleader.errors import SettingsError
+
+NUMPY_BOOLEANS = ("bool", "bool_")
+"""Names of NumPy's type, which commands that only check settings do without."""
 
 
 class Constraint(Protocol):
@@ -42,8 +44,9 @@ class Whole:
     def allows(self, value: Any) -> bool:
         if value is None:
             return self.optional
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             return False
+        value = int(value)
         return bool((self.least is None or value >= self.least) and (self.most is None or value <= self.most))
 
     def describe(self) -> str:
@@ -67,8 +70,9 @@ class Number:
     def allows(self, value: Any) -> bool:
         if value is None:
             return self.optional
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, bool) or not isinstance(value, Real):
             return False
+        value = float(value)
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             return False
         return bool(
@@ -114,7 +118,7 @@ class Flag:
     optional: bool = False
 
     def allows(self, value: Any) -> bool:
-        return self.optional if value is None else isinstance(value, (bool, np.bool_))
+        return self.optional if value is None else type(value).__name__ in NUMPY_BOOLEANS
 
     def describe(self) -> str:
         return f"True or False{_or_none(self.optional)}"

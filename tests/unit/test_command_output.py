@@ -73,7 +73,8 @@ def test_small_numbers_stay_above_nought_in_jsonl(tmp_path: Path) -> None:
 
 def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFrame) -> None:
     modes = ["rank=reviewer", "evidence=product", "count=seller"]
-    frame = score.review_frame(rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes)))
+    model = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews, modes=modes))
+    frame = score.review_frame(model.snapshot_)
     assert len(set(frame.columns)) == len(frame.columns)
     assert frame["rank_"].tolist() == list(range(1, len(frame) + 1))
     assert frame["evidence_"].is_monotonic_decreasing and frame["rank"].isin(set(reviews["reviewer"])).all()
@@ -200,7 +201,7 @@ def test_evaluation_says_who_is_left_out_and_whose_scores_they_are(
     truth = labels(rows, [i % 2 for i in range(11)])
     other = truth.assign(target="other", label=np.where(truth["entity"] == "s5", np.nan, truth["label"]))
     pd.concat([truth, other]).to_csv(tmp_path / "truth.csv", index=False)
-    monkeypatch.setattr(evaluate_command, "load", lambda _: model)
+    monkeypatch.setattr(evaluate_command, "open_detector", lambda _: model)
     evaluate_command.command("model", str(tmp_path / "truth.csv"))
     said = capsys.readouterr().err
     assert "seller abuse: 2 left out" in said and "seller other: the model has no such target" in said
@@ -252,7 +253,7 @@ def test_a_prevalence_given_twice_is_refused(texts: list[str]) -> None:
 
 
 def test_reviews_have_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "load", lambda _: SimpleNamespace())
+    monkeypatch.setattr(score, "open_snapshot", lambda _: SimpleNamespace())
     with pytest.raises(SettingsError, match="--target goes with --mode"):
         score.command("model", reviews=True, target="x")
 
@@ -262,7 +263,7 @@ def test_scores_of_one_of_several_targets_say_which(
 ) -> None:
     known = pd.concat([labels(["s0", "s1"], [1, 0], target) for target in ("../x", "abuse", "later")])
     fitted = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(reviews), known)
-    monkeypatch.setattr(score, "load", lambda _: fitted)
+    monkeypatch.setattr(score, "open_snapshot", lambda _: fitted.snapshot_)
     score.command("model", mode="seller", as_json=True)
     said = capsys.readouterr()
     assert json.loads(said.out)["target"] == "abuse"

@@ -446,7 +446,7 @@ def test_agreement_is_weighed_against_everyone() -> None:
 @pytest.fixture
 def stubbed(planted: tuple[SparseTensor, Cores], monkeypatch: pytest.MonkeyPatch) -> Cores:
     tensor, cores = planted
-    monkeypatch.setattr(cli, "load", lambda _: SimpleNamespace(cores=lambda: cores, tensor_=tensor))
+    monkeypatch.setattr(cli, "open_snapshot", lambda _: SimpleNamespace(cores=lambda: cores, tensor=tensor))
     return cores
 
 

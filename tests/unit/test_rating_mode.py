@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import ringleader as rl
-from ringleader.baselines.bursts import Burst
+from ringleader.baselines.bursts import LargestBurst
 from ringleader.cores import find_cores
 from ringleader.plot import core_data
 from ringleader.signals.behaviour.market import read_market
@@ -75,7 +75,7 @@ def test_a_numbered_category_is_never_the_rating(reviews: pd.DataFrame, before: 
 def test_a_numbered_category_moves_no_burst_no_core_and_no_plot(reviews: pd.DataFrame) -> None:
     base, more = read(reviews, *RATED), read(reviews, "device=device:category", *RATED)
     for mode in ("seller", "reviewer"):
-        np.testing.assert_allclose(Burst().fit(more).scores(mode), Burst().fit(base).scores(mode))
+        np.testing.assert_allclose(LargestBurst().fit(more).scores(mode), LargestBurst().fit(base).scores(mode))
     core_lists = [find_cores(tensor, find_lockstep(tensor)) for tensor in (base, more)]
     frames = [cores.frame(tensor) for cores, tensor in zip(core_lists, (base, more), strict=True)]
     assert len(frames[0]) == 1

@@ -74,7 +74,7 @@ class Logistic(Baseline):
         detector = RingDetector(**{name: getattr(self, name) for name in Logistic().get_params()})
 
         def after_sweep(info: SweepInfo) -> None:
-            total = max(detector.config_.sweeps, info.sweep)
+            total = info.last_sweep
             callback(Progress(info.sweep, total, info.log_posterior))
 
         detector.fit(tensor, detector_labels(tensor, labels), callback=after_sweep)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, SettingsError
-from ringleader.known.covariates import UserCovariates
-from ringleader.known.labels import Labels
+from ringleader.known.covariates import UserCovariates, read_covariates
+from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
@@ -22,6 +22,7 @@ from ringleader.snapshot.parameters import check_parameters, model_config, seed_
 from ringleader.snapshot.parts import Checkpoint
 from ringleader.snapshot.resume import resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
 
@@ -34,9 +35,9 @@ Callback = Callable[[SweepInfo], bool | None]
 
 def learn(
     parameters: Mapping[str, Any],
-    tensor: SparseTensor,
-    labels: Labels | None,
-    covariates: UserCovariates | None,
+    reviews: Any,
+    labels: Any = None,
+    covariates: Any = None,
     *,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -44,7 +45,14 @@ def learn(
 ) -> Snapshot:
     """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
     goes on to the same bits as one that was not.
+
+    reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
+    ``read_covariates`` take.
     """
+    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
+    labels = as_labels(labels)
+    if covariates is not None and not isinstance(covariates, UserCovariates):
+        covariates = read_covariates(covariates)
     seed = seed_of(parameters["random_state"])
     old = resumable(checkpoint) if resume and checkpoint is not None else None
     if old is not None and parameters["random_state"] is None:
@@ -103,6 +111,11 @@ def learn(
     if writer is not None:
         writer.save(fitted)
     return fitted
+
+
+def as_labels(labels: Any) -> Labels | None:
+    """Labels as they are, or read from a file or a table."""
+    return labels if labels is None or isinstance(labels, Labels) else read_labels(labels)
 
 
 def history_entry(info: SweepInfo) -> dict[str, float]:

@@ -7,13 +7,13 @@ it is found when it is first asked for, or read from the model's folder, and is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringleader.arrays import Numbers
+from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.errors import SettingsError
 from ringleader.explain import Explanation, explain
@@ -73,6 +73,13 @@ class Snapshot:
     complete: bool
     resumed_from: int | None = None
     derived: Derived = Derived()
+
+    def __deepcopy__(self, memo: Any) -> Snapshot:
+        return self  # what cannot change need not be copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was given and learned; what follows from it is found again where it is unpickled."""
+        return Snapshot, tuple(getattr(self, f.name) for f in fields(self) if f.name != "derived")
 
     # -- what follows -------------------------------------------------------------------------------
 
@@ -210,6 +217,14 @@ class Snapshot:
     def contributions(self, mode: int | str, codes: Numbers, name: str | None = None) -> Contributions:
         """What each input adds to the scores of entities."""
         return self.scorer(mode, name).contributions(codes)
+
+    def suspicion(self, mode: int | str) -> Floats:
+        """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
+        return self.signals.suspicion(self.tensor.mode_index(mode)).score
+
+    def evidence(self, mode: int | str) -> Floats:
+        """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
+        return self.signals.evidence(self.tensor.mode_index(mode))
 
     def contribution_table(self, mode: int | str, entities: Any = None, name: str | None = None) -> pd.DataFrame:
         """The same as a table: entity, intercept and the inputs; a row for each entity, or for all of the mode."""

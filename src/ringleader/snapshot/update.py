@@ -15,7 +15,7 @@ from ringleader.learners import SweepInfo, fit_loop
 from ringleader.model.problem import Problem
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
-from ringleader.snapshot.learn import history_entry
+from ringleader.snapshot.learn import as_labels, history_entry
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
@@ -28,7 +28,7 @@ UPDATE_SWEEPS = 1
 def update(
     snapshot: Snapshot,
     reviews: Any = None,
-    labels: Labels | None = None,
+    labels: Any = None,
     callback: Callable[[SweepInfo], bool | None] | None = None,
 ) -> Snapshot:
     """The snapshot with new reviews and new labels; only what they touch moves. Old codes stay.
@@ -37,10 +37,10 @@ def update(
     """
     if not snapshot.complete:
         raise SettingsError("this fit was stopped before its end; go on with it (--resume) before you update it")
-    known, heldout = snapshot.labels, snapshot.heldout
-    if labels is not None:
-        known = known.merged(labels) if known is not None else labels
-        heldout = heldout.without(labels) if heldout is not None else None
+    known, heldout, newer = snapshot.labels, snapshot.heldout, as_labels(labels)
+    if newer is not None:
+        known = known.merged(newer) if known is not None else newer
+        heldout = heldout.without(newer) if heldout is not None else None
     if reviews is None and not snapshot.config.joint:
         return _relabelled(snapshot, known, heldout)
     tensor = snapshot.tensor
