@@ -37,14 +37,14 @@ def test_a_model_is_asked_everything_in_processes_of_their_own():
         "ringleader explain",
         "ringleader cores",
         "load and first explain in Python",
-        "one decision on a seller, and the scores of all",
-        "one decision on a seller, and the scores of all, the first of a process",
-        "one decision on a reviewer, and the scores of all",
-        "one decision on a reviewer, and the scores of all, the first of a process",
-        "one new review, and the scores of all sellers",
-        "one new review, and the scores of all sellers, the first of a process",
-        "one new review alone",
-        "the scores of all sellers after it",
+        "decision on a seller and scores",
+        "first decision on a seller and scores",
+        "decision on a reviewer and scores",
+        "first decision on a reviewer and scores",
+        "new review and scores of sellers",
+        "first new review and scores of sellers",
+        "new review alone",
+        "scores of sellers after it",
     ]
     assert all(row.value > 0 and row.unit == "s" for row in rows)
 

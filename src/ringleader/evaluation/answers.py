@@ -80,7 +80,7 @@ def store_model(size: int, folder: Path) -> StoredModel:
 
 
 def model_rows(stored: StoredModel, repeats: int) -> Iterator[SpeedRow]:
-    """Every figure of one model."""
+    """Every figure of one model. A decision or a review is the second of its process, or where it says so the first."""
     folder, seller = stored.folder, stored.suspects["seller"][0]
     commands = {
         "score": ("score", folder, "--mode", "seller", "--top", "20"),
@@ -97,16 +97,16 @@ def model_rows(stored: StoredModel, repeats: int) -> Iterator[SpeedRow]:
     asked = "at most 0.5 at 100,000; 3 at 1,000,000"
     for mode, suspects in stored.suspects.items():
         runs = _runs(repeats, "decide", folder=folder, mode=mode, entities=suspects)
-        title = f"one decision on a {mode}, and the scores of all"
+        title = f"decision on a {mode} and scores"
         yield _row(title, [second for _, second in runs], asked)
-        yield _row(f"{title}, the first of a process", [first for first, _ in runs])
+        yield _row(f"first {title}", [first for first, _ in runs])
     runs = _runs(repeats, "review", folder=folder, rows=stored.reviews)
     # Taking it in leaves lockstep and heads to whoever asks for scores, so the aim is for both together.
-    title = "one new review, and the scores of all sellers"
+    title = "new review and scores of sellers"
     yield _row(title, [run[2] + run[3] for run in runs], "at most 1 at 100,000; 5 at 1,000,000")
-    yield _row(f"{title}, the first of a process", [run[0] + run[1] for run in runs])
-    yield _row("one new review alone", [run[2] for run in runs])
-    yield _row("the scores of all sellers after it", [run[3] for run in runs])
+    yield _row(f"first {title}", [run[0] + run[1] for run in runs])
+    yield _row("new review alone", [run[2] for run in runs])
+    yield _row("scores of sellers after it", [run[3] for run in runs])
 
 
 def _row(what: str, seconds: Sequence[float], asked: str = "") -> SpeedRow:
