@@ -3,8 +3,8 @@
     python examples/two_modes.py --reviews 50000 --seeds 3
 
 Labels of one mode reach the other through association (who acts together with known accounts of either kind) and
-company (who meets those that are suspected). A mode without labels has a score and no probability. The table shows AUC
-on accounts whose label the model was not given.
+neighbours (who meets those that are suspected). A mode without labels has a score and no probability. The table shows
+AUC on accounts whose label the model was not given.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -14,7 +14,7 @@ from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
 from ringleader.explain import Explanation
 from ringleader.judge import Inputs
-from ringleader.learners import SweepInfo
+from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
@@ -24,8 +24,6 @@ from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Callback = Callable[[SweepInfo], bool | None]
 
 
 class RingDetector(BaseEstimator):  # type: ignore[misc]
@@ -98,8 +96,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
-        ``covariates`` is a table of mode, entity and any numbers known about accounts. With ``checkpoint``, the model is
-        saved there after every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
+        ``covariates`` is a table of mode, entity and any numbers. With ``checkpoint``, the model is saved there after
+        every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
         """
         self.snapshot_: Snapshot = snapshots.learn(
             self.get_params(), reviews, labels, covariates, callback=callback, checkpoint=checkpoint, resume=resume
@@ -143,8 +141,8 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     def contributions(self, mode: str, entities: Any = None, target: str | None = None) -> pd.DataFrame:
         """What each input adds to the scores of entities (all of the mode where None): a row for each, in that order.
 
-        Columns are entity, intercept and the inputs. All but the entity sum to the log-odds of the probability, to the
-        value of a number, or to the score where the mode has no labels. ``explain`` tells one entity in words.
+        Columns are entity, intercept and the inputs, which sum to the log-odds of the probability, to the value of a
+        number, or to the score where the mode has no labels.
         """
         return self._fitted().contribution_table(mode, entities, target)
 
@@ -188,7 +186,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self) -> Snapshot:
         """The snapshot as it is now."""
-        if "snapshot_" not in self.__dict__:
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
         return self.snapshot_
 

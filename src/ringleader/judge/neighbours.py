@@ -23,6 +23,7 @@ from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
 from ringleader.kernels.logistic import logistic
 from ringleader.known.labels import Target
+from ringleader.runtime.executor import Threads
 from ringleader.signals.lockstep import Flow, Ties, meeting_graph, read_folds
 from ringleader.signals.lockstep.association import SHARED_PRIOR
 from ringleader.tensor.sparse import SparseTensor
@@ -73,11 +74,16 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
     fold = {target.mode: _dealt(target, tensor.shape[target.mode], seed) for target in targets}
     variants = [[_without(target, fold[target.mode], out) for target in targets] for out in range(FOLDS)]
     flows = associations(ties, modes, variants, Flow(seed=seed, folds=INNER_FOLDS))
+    pieces = [(target, columns) for remaining, columns in zip(variants, flows, strict=True) for target in remaining]
+
+    def believe(piece: tuple[Target, dict[int, dict[str, Floats]]]) -> Floats:
+        target, columns = piece
+        believed = _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
+        return np.asarray(believed - believed.mean())
+
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
-    for remaining, columns in zip(variants, flows, strict=True):
-        for target in remaining:
-            believed = _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
-            beliefs[target.mode].append(believed - believed.mean())
+    for (target, _), believed in zip(pieces, Threads().map(believe, pieces), strict=True):
+        beliefs[target.mode].append(believed)
     return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ringleader.errors import LabelError, ResumeError, SettingsError
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
+from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
@@ -29,8 +30,6 @@ from ringleader.wording import plural
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
 """Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
-
-Callback = Callable[[SweepInfo], bool | None]
 
 
 def learn(

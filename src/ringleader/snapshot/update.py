@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ringleader.arrays import Bools
 from ringleader.errors import SettingsError
 from ringleader.known.labels import Labels
 from ringleader.learners import SweepInfo, fit_loop
+from ringleader.learners.loop import Callback
 from ringleader.model.problem import Problem
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
@@ -29,7 +30,7 @@ def update(
     snapshot: Snapshot,
     reviews: Any = None,
     labels: Any = None,
-    callback: Callable[[SweepInfo], bool | None] | None = None,
+    callback: Callback | None = None,
 ) -> Snapshot:
     """The snapshot with new reviews and new labels; only what they touch moves. Old codes stay.
 
