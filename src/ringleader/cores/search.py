@@ -1,7 +1,7 @@
 """The search for cores: blocks of actors x places that hold far more reviews than chance deals there.
 
 A block's ``net`` is its log-likelihood ratio, C log(C / E) - (C - E) with C reviews where E were expected, less what it
-costs to name its members among all others; see ``cores_significance``. From every place in which lockstep is loud the
+costs to name its members among all others; see ``significance``. From every place in which lockstep is loud the
 search goes to and fro between people and places until nothing changes; blocks that are two rings joined by those who
 serve both are split, reports of one ring become one, and members are then weighed against honest custom.
 """
