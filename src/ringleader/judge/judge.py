@@ -24,6 +24,7 @@ from ringleader.judge.scorer import HeadScorer, JointScorer, LabelFreeScorer, Sc
 from ringleader.judge.transfer import Transfer, tellers, transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.runtime.executor import Threads
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Ties
 
@@ -63,6 +64,12 @@ class LabelFree:
             own.column_means(HeadSettings().knots)  # once, and not for each head
             self._ranks[mode] = side_by_side(own, rank_all(self.signals.suspicion(mode).score[:, None]))
         return self._ranks[mode]
+
+    def ranks_of(self, modes: Sequence[int]) -> dict[int, Ranks]:
+        """Those of several modes, found side by side."""
+        if not all(mode in self._inputs for mode in modes):  # what they share is found first, and once
+            self.signals.find_shared()
+        return dict(zip(modes, Threads().map(self.ranks, modes), strict=True))
 
 
 class Judge:
@@ -186,7 +193,7 @@ class Judge:
 
     def _first_round(self, name: str, wanted: Sequence[Target]) -> FirstRound:
         if name not in self._first_rounds:
-            ranks = {target.mode: self.label_free.ranks(target.mode) for target in wanted}
+            ranks = self.label_free.ranks_of([target.mode for target in wanted])
             self._first_rounds[name] = first_round(self.label_free.ties, wanted, ranks, seed=self.seed)
         return self._first_rounds[name]
 

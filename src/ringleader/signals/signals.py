@@ -61,6 +61,10 @@ class Signals:
         """Which reviews are no bad ratings, (n_cells,)."""
         return not_attacks(self.tensor, self.lockstep)
 
+    def find_shared(self) -> None:
+        """Find what all modes share, before several threads ask for their modes."""
+        _ = self.reviews, self.lockstep, self.market, self.not_attacks
+
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
         shrink = SHRINK_REVIEWS if mode == self.actor else 0.0
