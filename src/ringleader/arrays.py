@@ -13,3 +13,9 @@ Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Factors = npt.NDArray[Any]
 """float64, or float32 where storage matters."""
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, which nobody may write to from now on: others hold it too."""
+    array.flags.writeable = False
+    return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
-from ringleader.snapshot import Snapshot
+from ringleader.snapshot import LEARNED, Snapshot
 from ringleader.snapshot.parameters import model_config, seed_of
 from ringleader.tensor.sparse import SparseTensor
 
@@ -172,14 +173,12 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         """Learned attributes, such as ``tensor_``, ``labels_`` or ``history_``, are those of the snapshot."""
-        if name.endswith("_") and not name.startswith("_") and "snapshot_" in self.__dict__:
+        if name[:-1] in LEARNED and name.endswith("_") and "snapshot_" in self.__dict__:
             return getattr(self.snapshot_, name[:-1])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_stored", None)  # open files of a folder
-        return state
+        return {name: value for name, value in super().__getstate__().items() if name != "_stored"}  # open files
 
     def __sklearn_is_fitted__(self) -> bool:
         return "snapshot_" in self.__dict__
@@ -194,6 +193,6 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
 def load(folder: str | os.PathLike[str]) -> RingDetector:
     """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
     snapshot, stored = snapshots.load(folder)
-    detector = RingDetector(**snapshot.parameters)
+    detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
     detector.snapshot_, detector._stored = snapshot, stored
     return detector

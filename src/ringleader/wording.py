@@ -69,7 +69,9 @@ def counted(number: int, name: str) -> str:
 
 def plural(name: str) -> str:
     """``sellers``, ``categories``, ``addresses``. A name that is a plural already, such as ``users``, stays."""
-    if name.endswith("y") and name[-2:-1] not in ("a", "e", "o", "u"):
+    if name.isupper() and len(name) > 1:
+        return plural(name.lower()).upper()
+    if name.endswith("y") and name[-2:-1] not in ("", "a", "e", "o", "u"):
         return f"{name[:-1]}ies"
     if name.endswith(HISSING):
         return f"{name}es"

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.errors import InputError, LabelError, RingleaderError, SettingsError
+from ringleader.runtime.executor import Threads
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.snapshot import Derived
 
@@ -98,6 +99,42 @@ def test_a_snapshot_cannot_be_changed(market: Market) -> None:
     snapshot = market.fitted().snapshot_
     with pytest.raises(dataclasses.FrozenInstanceError):
         snapshot.labels = None  # type: ignore[misc]
+
+
+def test_nothing_that_a_model_hands_out_can_be_written_to(market: Market) -> None:
+    given = {"step": 0.5}
+    model = market.fitted(settings=given)
+    before = answers(model)
+    evidence = model.review_evidence()
+    arrays = [model.evidence("seller"), evidence.evidence, evidence.log_odds, model.inputs("seller").values]
+    arrays += [model.state_.factors, model.state_.component_weights, model.state_.heads]
+    arrays += [*model.snapshot_.judge.judgement(0), model.heads_[0].weights]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    for mapping in (model.parameters_, model.history_[0]):
+        with pytest.raises(TypeError):
+            mapping["preset"] = "paper"
+    given["step"] = 0.1
+    assert model.parameters_["settings"] == {"step": 0.5}
+    assert same(before, answers(model))
+    with pytest.raises(AttributeError, match="place_"):
+        model.place_  # noqa: B018
+
+
+def test_one_thread_is_one_thread(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    run = Threads.map
+
+    def spy(self: Threads, call: Any, pieces: Any) -> Any:
+        counts.append(self.count)
+        return run(self, call, pieces)
+
+    monkeypatch.setattr(Threads, "map", spy)
+    model = market.fitted(threads=1)
+    model.partial_fit(labels=one_label(model))
+    model.scores("seller")
+    assert counts and set(counts) == {1}
 
 
 @pytest.mark.parametrize("stop", STOPS)

@@ -48,7 +48,8 @@ def _show(explanation: Explanation) -> None:
     from ringleader.explain.reasons import SHOWN
 
     about = explanation.summary
-    print(f"{harmless(about['mode'])} {harmless(str(about['entity']))}: rank {about['rank']:,} of {about['of']:,}")
+    name = f"{harmless(about['mode'])} {harmless(cell(about['entity'], '.15g'))}"
+    print(f"{name}: rank {about['rank']:,} of {about['of']:,}")
     _show_judgement(about)
     if about["label"] == about["label"] and about["label"] is not None:
         use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"

@@ -67,7 +67,7 @@ class ReadingOptions:
         )
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
-            need_a_match(labels, tensor, strict=self.strict)
+            warnings += need_a_match(labels, tensor, strict=self.strict)
         return InputTables(tensor, labels, warnings)
 
 
@@ -102,11 +102,14 @@ def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
     return warnings
 
 
-def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> None:
-    """Warns loudly where not one label is of an account in the reviews; with ``strict``, refuses to go on."""
+def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> list[str]:
+    """Warns loudly where not one label is of an account in the reviews; with ``strict``, refuses to go on.
+
+    Returns what it warned of.
+    """
     aligned = labels.align(tensor)
     if aligned.n_labels:
-        return
+        return []
     mode = labels.entries[0].mode
     theirs = ", ".join(
         repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
@@ -118,7 +121,8 @@ def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> None:
     )
     if strict:
         raise LabelError(message)
-    warn(f"WARNING: {message}; it goes on as if there were no labels")
+    warn(f"WARNING: {message}; it goes on as if they were not there")
+    return [message]
 
 
 def unknown_lines(unknown: Mapping[str, int], what: str) -> list[str]:

@@ -25,7 +25,7 @@ def command(
     ] = None,
     labels: LabelFile = None,
     column: Columns = None,
-    target_kind: TargetKindOption = "binary",
+    target_kind: TargetKindOption | None = None,
     as_json: Json = False,
 ) -> None:
     """Take new reviews, new labels or both into a model; only what they touch moves.
@@ -45,20 +45,24 @@ def command(
     columns = parse_columns(column)
     detector = load(model)
     before = detector.tensor_
-    kind = detector.labels_.target_kind if detector.labels_ is not None else target_kind
+    known = detector.labels_.target_kind if detector.labels_ is not None else None
+    if known is not None and target_kind not in (None, known):
+        raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
+    kind = known or target_kind or "binary"
     new_labels = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
     fresh = (
         read_new(before, detector.reading_.get("modes", ()), new_reviews, columns) if new_reviews is not None else None
     )
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
+    if new_labels is not None:
+        warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=False)
     entries = before.n_cells * (1 + detector.config_.negatives)
     quiet = VOICE.quiet or as_json
     with stop_signals(), sweep_bar(entries, quiet=quiet) as bar:
         detector.partial_fit(fresh, new_labels, callback=bar)
     detector.save(model)
     after, aligned = detector.tensor_, detector.aligned_
-    if new_labels is not None:
-        need_a_match(new_labels, after, strict=False)
+    unknown = new_labels.align(after).unknown if new_labels is not None else {}
     summary = {
         "model": model,
         "reviews": int(after.counts.sum()),
@@ -67,7 +71,7 @@ def command(
         "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
         "labels": aligned.n_labels,
         "new_labels": len(new_labels) if new_labels is not None else 0,
-        "unknown_labels": dict(aligned.unknown),
+        "unknown_labels": dict(unknown),
         "rejected": dict(fresh.report.rejected) if fresh is not None and fresh.report is not None else {},
         "warnings": warnings,
     }

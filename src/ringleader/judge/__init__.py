@@ -1,24 +1,25 @@
 """Judge: labels in, probabilities out.
 
-``Judge`` fits a head for each target when it is asked for, and its ``scorer`` says which score a mode has: that of its
-head, of the joint head, one transferred from other modes, or the label-free suspicion.
+``Judge`` fits a head for each target when it is asked for, and ``choose_scorer`` says which score a mode has: that of
+its head, of the joint head, one transferred from other modes, or the label-free suspicion.
 """
 
 from ringleader.judge.contributions import OWN_LABEL, Contributions
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs
-from ringleader.judge.judge import Judge, LabelFree, Prevalence, published_scorer
-from ringleader.judge.scorer import Scorer
+from ringleader.judge.judge import Judge, LabelFree, Prevalence
+from ringleader.judge.scorer import JointHeads, Scorer, choose_scorer
 
 __all__ = [
     "OWN_LABEL",
     "Contributions",
     "Head",
     "Inputs",
+    "JointHeads",
     "Judge",
     "Judgement",
     "LabelFree",
     "Prevalence",
     "Scorer",
-    "published_scorer",
+    "choose_scorer",
 ]

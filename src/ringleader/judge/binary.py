@@ -28,6 +28,7 @@ from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, ma
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
 from ringleader.kernels.logistic import fisher_weight
 from ringleader.runtime.executor import Threads
+from ringleader.wording import counted
 
 ASSOCIATION_GROUPS = ("association", "neighbours")
 """Inputs of these groups are known beforehand to count for abuse: who acts with the bad is like them."""
@@ -83,13 +84,13 @@ def fit_binary(
         learning = learning_of(layout, settings, groups or None, len(inputs))
         return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
 
-    careful = settings.replace(
+    for_intervals = settings.replace(
         linear_variance=settings.interval_variance,
         spline_variance=settings.interval_variance,
         worth=settings.interval_worth,
     )
     beliefs = [at_strength(belief, len(known)) for belief in _beliefs(settings, len(known), table.suspicion)]
-    *learned, (_, proven, _) = Threads().map(learn, [*beliefs, careful])
+    *learned, (_, proven, _) = Threads().map(learn, [*beliefs, for_intervals])
     blind = [left_out(posterior, label) for posterior, _, _ in learned]
     share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
     weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
@@ -171,7 +172,7 @@ def _why_not(label: Floats) -> str:
     """Why these labels cannot teach the difference; empty where they can."""
     bad = int(label.sum())
     if len(label) < LEAST_LABELS:
-        return f"{len(label)} labels are too few to learn from"
+        return f"{counted(len(label), 'label')} {'is' if len(label) == 1 else 'are'} too few to learn from"
     if bad in (0, len(label)):
         missing = "accounts at random as good" if bad else "abusive accounts too"
         kind = "abusive" if bad else "good"

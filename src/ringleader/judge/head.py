@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Floats, Numbers, frozen
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import (
     BEND,
@@ -97,6 +97,10 @@ class Head:
     ranks: Ranks
     layout: Layout
 
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            frozen(getattr(self, name))
+
     @property
     def n_labels(self) -> int:
         return len(self.codes)
@@ -131,7 +135,8 @@ class Head:
         spread[self.codes] /= np.sqrt(np.maximum(1 - weight * spread[self.codes] ** 2, LEAST_ROOM))
         centre[self.codes] = self.left_out
         reach = self.quantile * spread
-        return Judgement(self._scaled(centre), self._scaled(centre - reach), self._scaled(centre + reach))
+        ends = (centre, centre - reach, centre + reach)
+        return Judgement(*(frozen(self._scaled(end)) for end in ends))
 
     def contributions(self, entities: npt.ArrayLike | None = None) -> Floats:
         """What each input adds to the predictor, (E, F), 0 for the average entity; with the intercept its sum."""

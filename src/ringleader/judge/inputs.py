@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, frozen
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
@@ -57,6 +57,9 @@ class Inputs:
     groups: Mapping[str, str]
     behaviour: Covariates
     ranks: Ranks | None = None
+
+    def __post_init__(self) -> None:
+        frozen(self.values)
 
     def sentence(self, name: str, code: int) -> str:
         """What one input says of one entity."""

@@ -1,4 +1,4 @@
-"""Judge: what the labels teach, and the scorer of every mode. Heads are fitted when they are first asked for."""
+"""Judge: what the labels teach. Heads are fitted when they are first asked for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from ringleader.judge.neighbours import (
 )
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real
-from ringleader.judge.scorer import HeadScorer, JointScorer, LabelFreeScorer, Scorer, TransferredScorer
 from ringleader.judge.transfer import Transfer, tellers, transfer
 from ringleader.known.covariates import ModeCovariates
-from ringleader.known.labels import DEFAULT_TARGET, Target
-from ringleader.runtime.executor import Threads
+from ringleader.known.labels import Target
+from ringleader.runtime.executor import Threads, using_threads
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Ties
 
@@ -73,11 +72,12 @@ class LabelFree:
 
 
 class Judge:
-    """The heads of all targets of a model, and the scorer of each mode.
+    """The heads of all targets of a model, what they say, and what that tells of modes without labels.
 
     label_free : what no label enters
     targets    : labelled entities by mode and target
     heads      : by place of the target, where they are known already
+    threads    : to use; all where None. The answer does not depend on it
     """
 
     def __init__(
@@ -88,17 +88,19 @@ class Judge:
         seed: int,
         prevalence: Prevalence = None,
         heads: dict[int, Head] | None = None,
+        threads: int | None = None,
     ) -> None:
+        self.threads = threads
         self.label_free, self.targets, self.seed, self.prevalence = label_free, tuple(targets), seed, prevalence
         self._heads = {} if heads is None else heads
         self._first_rounds: dict[str, FirstRound] = {}
         self._inputs: dict[tuple[int, str, bool], Inputs] = {}
-        self.known({}, {}, {})
+        self.take_over({}, {}, {})
 
-    def known(
+    def take_over(
         self, judgements: dict[int, Judgement], transfers: dict[int, Transfer | None], inputs: dict[int, Inputs]
     ) -> None:
-        """Take over what is known already: judgements and inputs by place of the target, transfers by mode."""
+        """What is known already: judgements and inputs by place of the target, transfers by mode."""
         self._judgements, self._transfers, self._head_inputs = judgements, transfers, inputs
 
     @property
@@ -112,20 +114,24 @@ class Judge:
     def head(self, place: int) -> Head:
         """The head of a target. Neighbours are read where several modes are labelled, or where the labels ask."""
         if place not in self._heads:
-            target = self.targets[place]
-            always, may = self.neighbours(target.name)
-            head = self._fit(target, self.inputs(target.mode, target.name, always))
-            if may and not always:
-                other = self._fit(target, self.inputs(target.mode, target.name, True))
-                if _labels_likelihood(other) - _labels_likelihood(head) >= LEAST_GAIN:
-                    head = other
-            self._heads[place] = head
+            with using_threads(self.threads):
+                self._heads[place] = self._find_head(self.targets[place])
         return self._heads[place]
+
+    def _find_head(self, target: Target) -> Head:
+        always, may = self.neighbours(target.name)
+        head = self._fit(target, self.inputs(target.mode, target.name, always))
+        if may and not always:
+            other = self._fit(target, self.inputs(target.mode, target.name, True))
+            if _labels_likelihood(other) - _labels_likelihood(head) >= LEAST_GAIN:
+                return other
+        return head
 
     def judgement(self, place: int) -> Judgement:
         """What the head of a target says of every entity of its mode."""
         if place not in self._judgements:
-            self._judgements[place] = self.head(place).judge()
+            with using_threads(self.threads):
+                self._judgements[place] = self.head(place).judge()
         return self._judgements[place]
 
     def relabelled(self, label_free: LabelFree, targets: Sequence[Target]) -> Judge:
@@ -141,9 +147,11 @@ class Judge:
                 if target.name in same and places[target.mode, target.name] in self._heads
             }
         heads = {new: self._heads[old] for new, old in unchanged.items()}
-        judge = Judge(label_free, targets, seed=self.seed, prevalence=self.prevalence, heads=heads)
+        judge = Judge(
+            label_free, targets, seed=self.seed, prevalence=self.prevalence, heads=heads, threads=self.threads
+        )
         judgements = {new: self._judgements[old] for new, old in unchanged.items() if old in self._judgements}
-        judge.known(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
+        judge.take_over(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
         return judge
 
     def _fit(self, target: Target, inputs: Inputs) -> Head:
@@ -176,12 +184,16 @@ class Judge:
             )
         key = mode, name, neighbours
         if key not in self._inputs:
-            ties = self.label_free.ties
-            made = with_association(self.label_free.inputs(mode), ties, mode, wanted, self.seed)
-            if neighbours:
-                made = with_neighbours(made, ties, mode, wanted[0], self._first_round(name, wanted))
-            self._inputs[key] = made
+            with using_threads(self.threads):
+                self._inputs[key] = self._find_inputs(mode, wanted, neighbours)
         return self._inputs[key]
+
+    def _find_inputs(self, mode: int, wanted: Sequence[Target], neighbours: bool) -> Inputs:
+        ties = self.label_free.ties
+        inputs = with_association(self.label_free.inputs(mode), ties, mode, wanted, self.seed)
+        if neighbours:
+            return with_neighbours(inputs, ties, mode, wanted[0], self._first_round(wanted[0].name, wanted))
+        return inputs
 
     def head_inputs(self, place: int) -> Inputs:
         """What the head of a target read."""
@@ -204,34 +216,6 @@ class Judge:
             heads = [(self.targets[place], self.head(place)) for place in places]
             self._transfers[mode] = transfer(self.signals, mode, heads)
         return self._transfers[mode]
-
-    def scorer(self, mode: int, place: int | None) -> Scorer:
-        """The scorer of a mode for a target, by its place, or for none."""
-        if place is not None:
-            target = self.targets[place]
-            return HeadScorer(
-                target,
-                self.signals.suspicion(mode),
-                lambda: self.head(place),
-                lambda: self.judgement(place),
-                lambda: self.head_inputs(place),
-            )
-        transferred = self.transfer(mode)
-        if transferred is not None:
-            return TransferredScorer(transferred, lambda: self.inputs(mode, transferred.target, False))
-        return LabelFreeScorer(self.signals, mode, None, lambda: self.inputs(mode, DEFAULT_TARGET, False))
-
-
-def published_scorer(judge: Judge, mode: int, place: int | None, rows: Floats, betas: Floats, *, joint: bool) -> Scorer:
-    """The scorer of a mode under the published presets: the joint head, or the suspicion where there is none.
-
-    rows : (n_k, R), factor rows of the mode. betas : (T, R + 1), the joint heads.
-    """
-    name = judge.targets[place].name if place is not None else DEFAULT_TARGET
-    target = judge.targets[place] if place is not None else None
-    if target is not None and place is not None and joint:
-        return JointScorer(target, rows, betas[place], lambda: judge.inputs(mode, name, False))
-    return LabelFreeScorer(judge.signals, mode, target, lambda: judge.inputs(mode, name, False))
 
 
 def _labels_likelihood(head: Head) -> float:

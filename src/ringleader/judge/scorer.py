@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -19,8 +19,9 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.judge.contributions import Contributions, head_contributions
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs
+from ringleader.judge.judge import Judge
 from ringleader.judge.transfer import Transfer
-from ringleader.known.labels import Target
+from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.signals import Signals, Suspicion
 
 NO_LABELS = "no labels of this kind"
@@ -122,8 +123,9 @@ class JointScorer:
 
     def contributions(self, codes: Numbers) -> Contributions:
         amounts = self.rows[codes].astype(np.float64) * self.beta[1:]
-        names = tuple(f"component {r}" for r in range(amounts.shape[1]))
-        return Contributions(names, amounts, "log-odds", float(self.beta[0]))
+        names = tuple(f"component {r + 1}" for r in range(amounts.shape[1]))
+        unit = "log-odds" if self.target.kind == "binary" else "value"
+        return Contributions(names, amounts, unit, float(self.beta[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +183,35 @@ class LabelFreeScorer:
         suspicion = self.signals.suspicion(self.mode)
         amounts = np.stack([part[codes] for part in suspicion.parts], axis=1) / len(suspicion.parts)
         return Contributions(suspicion.names, amounts, "suspicion")
+
+
+class JointHeads(NamedTuple):
+    """The published heads of a model: factor rows of a mode (n_k, R), and coefficients (T, R + 1); trained or not."""
+
+    rows: Floats
+    betas: Floats
+    trained: bool
+
+
+def choose_scorer(judge: Judge, mode: int, place: int | None, joint: JointHeads | None) -> Scorer:
+    """The scorer of a mode for a target, by its place among the targets, or for none.
+
+    joint : under the published presets, and where a fit was stopped before its heads were learned; None by default
+    """
+    target = judge.targets[place] if place is not None else None
+    name = target.name if target is not None else DEFAULT_TARGET
+    if joint is None:
+        if place is not None and target is not None:
+            return HeadScorer(
+                target,
+                judge.signals.suspicion(mode),
+                lambda: judge.head(place),
+                lambda: judge.judgement(place),
+                lambda: judge.head_inputs(place),
+            )
+        transferred = judge.transfer(mode)
+        if transferred is not None:
+            return TransferredScorer(transferred, lambda: judge.inputs(mode, transferred.target, False))
+    elif target is not None and place is not None and joint.trained:
+        return JointScorer(target, joint.rows, joint.betas[place], lambda: judge.inputs(mode, name, False))
+    return LabelFreeScorer(judge.signals, mode, target, lambda: judge.inputs(mode, name, False))

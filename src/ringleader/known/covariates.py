@@ -17,6 +17,8 @@ from ringleader.tables.rows import table_rows
 from ringleader.tensor.sparse import SparseTensor
 
 REQUIRED = ("mode", "entity")
+RESERVED = "intercept"
+"""Name of a column of every table of contributions."""
 
 
 class ModeCovariates(NamedTuple):
@@ -80,6 +82,8 @@ def read_covariates(source: Any) -> UserCovariates:
     if not rows:
         raise InputError("the table of covariates has no rows")
     table = pd.DataFrame(rows)
+    if RESERVED in table.columns:
+        raise InputError(f"the covariates have a column {RESERVED!r}, which contributions use themselves; rename it")
     if table.shape[1] == len(REQUIRED):
         raise InputError("the table of covariates has no column beside mode and entity; add the numbers you know")
     return UserCovariates(table)

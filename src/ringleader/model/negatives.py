@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Codes, Numbers
+from ringleader.arrays import Codes, Factors, Numbers
 from ringleader.counters import stream_key
 from ringleader.errors import ModelFileError
 from ringleader.kernels.layout import View, read_only
@@ -64,6 +64,11 @@ def group_negatives(problem: Problem, tuples: Codes) -> tuple[Numbers, Codes] | 
     return problem.backend.group_drawn(tuples, problem.modes, size)
 
 
+def _writable(array: Factors) -> Factors:
+    """The array, or a copy of one that belongs to a snapshot: kernels are compiled for arrays that can be written."""
+    return array if array.flags.writeable else array.copy()
+
+
 def view_of(problem: Problem, state: State, tuples: Codes) -> View:
     """What the kernels read: tuples of ``draw_sweep``, and the state's own arrays."""
     _check_fit(problem, state)
@@ -71,10 +76,10 @@ def view_of(problem: Problem, state: State, tuples: Codes) -> View:
         tuples,
         problem.weights,
         problem.config.contrast,
-        state.factors,
+        _writable(state.factors),
         problem.starts,
         problem.rows,
-        state.component_weights,
+        _writable(state.component_weights),
     )
 
 

@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 from ringleader.runtime.machine import processors
 
 P = TypeVar("P")
 R = TypeVar("R")
+
+
+_LIMIT: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Within it, ``Threads()`` has so many threads; None for as many as this process may use."""
+    token = _LIMIT.set(count)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
 
 
 class Executor(Protocol):
@@ -24,13 +39,13 @@ class Executor(Protocol):
 
 
 class Threads:
-    """Threads of this machine; ``count`` None for as many as this process may use.
+    """Threads of this machine; ``count`` None for those of ``using_threads``.
 
     For calls that release the interpreter lock: compiled kernels, sparse products, large array operations.
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = processors() if count is None else count
+        self.count = count or _LIMIT.get() or processors()
 
     def map(self, call: Callable[[P], R], pieces: Iterable[P]) -> list[R]:
         """``call`` of every piece, in their order; whoever is free takes the next, the caller's thread too."""
@@ -51,7 +66,8 @@ class Threads:
                 except BaseException as error:  # an interrupt too: it is raised below, when all have stopped
                     errors.append(error)
 
-        helpers = [threading.Thread(target=take_next) for _ in range(min(self.count, len(work)) - 1)]
+        contexts = [copy_context() for _ in range(min(self.count, len(work)) - 1)]
+        helpers = [threading.Thread(target=context.run, args=(take_next,)) for context in contexts]
         for helper in helpers:
             helper.start()
         take_next()

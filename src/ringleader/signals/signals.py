@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
-from ringleader.arrays import Bools, Floats
+from ringleader.arrays import Bools, Floats, frozen
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
 from ringleader.signals.lockstep import Lockstep
@@ -44,7 +44,8 @@ class Signals:
     @cached_property
     def reviews(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
-        return self._find_evidence()
+        evidence = self._find_evidence()
+        return ReviewEvidence(*map(frozen, evidence))
 
     @cached_property
     def lockstep(self) -> Lockstep:
@@ -69,7 +70,9 @@ class Signals:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
         shrink = SHRINK_REVIEWS if mode == self.actor else 0.0
         return _once(
-            self._evidence, mode, lambda: entity_evidence(self.tensor, self.reviews.evidence, mode, shrink=shrink)
+            self._evidence,
+            mode,
+            lambda: frozen(entity_evidence(self.tensor, self.reviews.evidence, mode, shrink=shrink)),
         )
 
     def suspicion(self, mode: int) -> Suspicion:

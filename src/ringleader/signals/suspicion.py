@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from ringleader.arrays import Bools, Floats
+from ringleader.arrays import Bools, Floats, frozen
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence, excess
 from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.sparse import SparseTensor
@@ -45,7 +45,7 @@ def entity_suspicion(tensor: SparseTensor, mode: int, reviews: ReviewEvidence, l
     evidence = entity_evidence(tensor, beyond, mode, shrink=SHRINK_REVIEWS if acts else 0.0)
     values = (evidence, together[names[1]], together[names[2]])
     shares = (EVIDENCE_SHARE, (1 - EVIDENCE_SHARE) / 2, (1 - EVIDENCE_SHARE) / 2)
-    parts = tuple(len(values) * share * normal_scores(part) for share, part in zip(shares, values, strict=True))
+    parts = tuple(frozen(len(values) * share * normal_scores(part)) for share, part in zip(shares, values, strict=True))
     return Suspicion(names, parts)
 
 

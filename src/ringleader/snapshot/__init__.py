@@ -6,7 +6,7 @@ keep it in a folder. Only this package knows model files.
 
 from ringleader.snapshot.learn import learn
 from ringleader.snapshot.parts import load, save
-from ringleader.snapshot.snapshot import Snapshot
+from ringleader.snapshot.snapshot import LEARNED, Snapshot
 from ringleader.snapshot.update import UPDATE_SWEEPS, update
 
-__all__ = ["UPDATE_SWEEPS", "Snapshot", "learn", "load", "save", "update"]
+__all__ = ["LEARNED", "UPDATE_SWEEPS", "Snapshot", "learn", "load", "save", "update"]

@@ -135,12 +135,12 @@ def save(
                 files[part.name] = before.files[part.name]
             else:
                 files[part.name] = _write_part(target, part, generation)
-        saved = {**meta, "generation": generation}
+        described = {**meta, "generation": generation}
         manifest = {
             "format": FORMAT,
             "version": VERSION,
             "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-            "meta": saved,
+            "meta": described,
             "files": files,
         }
         manifest["sha256"] = _digest(manifest)
@@ -152,7 +152,7 @@ def save(
         raise StorageError(
             f"cannot write the model to {target}: {error.strerror or error}; free some space or choose another folder"
         ) from error
-    return Stored(target, saved, files, sources=sources)
+    return Stored(target, described, files, sources=sources)
 
 
 def _write_part(folder: Path, part: ModelPart, generation: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,10 +18,11 @@ from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
+from ringleader.runtime.executor import using_threads
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
-from ringleader.snapshot.parts import Checkpoint
+from ringleader.snapshot.parts import Checkpoint, load
 from ringleader.snapshot.resume import resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
@@ -52,6 +54,8 @@ def learn(
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)
+    if resume and checkpoint is None:
+        raise SettingsError("resume needs the folder of the fit to go on with; give checkpoint=")
     seed = seed_of(parameters["random_state"])
     old = resumable(checkpoint) if resume and checkpoint is not None else None
     if old is not None and parameters["random_state"] is None:
@@ -72,8 +76,10 @@ def learn(
             many = plural(tensor.modes[target.mode])
             raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
     state = _resumed_state(old, parameters, tensor, labels, covariates, config)
+    if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
+        return replace(load(old.folder)[0], resumed_from=state.sweep)  # there is nothing left to do
     snapshot = Snapshot(
-        parameters=dict(parameters),
+        parameters=copy.deepcopy(dict(parameters)),
         config=config,
         tensor=tensor,
         labels=labels,
@@ -83,7 +89,7 @@ def learn(
         report=tensor.report.as_dict() if tensor.report is not None else None,
         state=start_state(problem) if state is None else state,
         history=() if old is None else tuple(old.meta["history"]),
-        complete=old is not None and bool(old.meta["complete"]),
+        complete=False,
         resumed_from=None if state is None else state.sweep,
         derived=Derived(lockstep=lockstep),
     )
@@ -100,10 +106,8 @@ def learn(
             writer.save(replace(snapshot, state=info.state, history=tuple(history)))
         return stop
 
-    last = snapshot.state
-    if not snapshot.complete:
-        past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-        last, _ = fit_loop(problem, snapshot.state, callback=after_sweep, past=past)
+    past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
+    last, _ = fit_loop(problem, snapshot.state, callback=after_sweep, past=past)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if fitted.judged:
         fitted.judge.heads()
@@ -140,8 +144,9 @@ def _start(
     config = model_config(parameters, tensor, seed)
     if config.start != "lockstep":
         return config, None, None
-    lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
-    rows = start_rows(lockstep, config.rank, config.seed)
+    with using_threads(parameters["threads"]):
+        lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
+        rows = start_rows(lockstep, config.rank, config.seed)
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep

@@ -218,11 +218,12 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
         targets,
         seed=snapshot.config.seed,
         prevalence=snapshot.parameters["prevalence"],
+        threads=snapshot.parameters["threads"],
         heads=ReadOnce((place for place in places if stored.has(f"head_{place}")), head),
     )
     if stored.has("lockstep"):
         transfers = [k for k in range(len(snapshot.tensor.shape)) if stored.has(f"transfer-{k}")]
-        judge.known(
+        judge.take_over(
             judgements=ReadOnce(places, lambda place: unpack_judgement(stored.arrays(f"head_{place}"))),
             transfers=ReadOnce(transfers, lambda k: unpack_transfer(stored.arrays(f"transfer-{k}"))),
             inputs=ReadOnce(

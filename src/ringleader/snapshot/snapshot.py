@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Floats, Numbers, frozen
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.errors import SettingsError
 from ringleader.explain import Explanation, explain
-from ringleader.judge import Contributions, Head, Inputs, Judge, LabelFree, Scorer, published_scorer
+from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
 from ringleader.judge.scores import ranked, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
@@ -31,6 +32,13 @@ from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LEARNED = (
+    *("aligned", "complete", "config", "covariates", "heads", "heldout", "history", "labels", "parameters", "problem"),
+    *("reading", "report", "resumed_from", "state", "targets", "tensor", "user_columns"),
+)
+"""What a fitted detector shows of its snapshot, with an underscore behind the name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +82,21 @@ class Snapshot:
     resumed_from: int | None = None
     derived: Derived = Derived()
 
+    def __post_init__(self) -> None:
+        for array in self.state.to_arrays().values():
+            frozen(array)
+        history = tuple(MappingProxyType(dict(entry)) for entry in self.history)
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        object.__setattr__(self, "history", history)
+
     def __deepcopy__(self, memo: Any) -> Snapshot:
         return self  # what cannot change need not be copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was given and learned; what follows from it is found again where it is unpickled."""
-        return Snapshot, tuple(getattr(self, f.name) for f in fields(self) if f.name != "derived")
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "derived"}
+        values["parameters"], values["history"] = dict(self.parameters), tuple(map(dict, self.history))
+        return Snapshot, tuple(values.values())
 
     # -- what follows -------------------------------------------------------------------------------
 
@@ -124,7 +141,13 @@ class Snapshot:
     def judge(self) -> Judge:
         """What the labels teach."""
         prevalence = self.parameters["prevalence"]
-        return self.derived.judge or Judge(self.label_free, self.targets, seed=self.config.seed, prevalence=prevalence)
+        return self.derived.judge or Judge(
+            self.label_free,
+            self.targets,
+            seed=self.config.seed,
+            prevalence=prevalence,
+            threads=self.parameters["threads"],
+        )
 
     @property
     def judged(self) -> bool:
@@ -176,10 +199,8 @@ class Snapshot:
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
         k, place = self.tensor.mode_index(mode), self.place(mode, name)
-        if self.judged:
-            return self.judge.scorer(k, place)
-        rows, joint = self.state.rows(k), self.config.joint
-        return published_scorer(self.judge, k, place, rows, self.state.heads, joint=joint)
+        joint = None if self.judged else JointHeads(self.state.rows(k), self.state.heads, self.config.joint)
+        return choose_scorer(self.judge, k, place, joint)
 
     def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
@@ -230,6 +251,8 @@ class Snapshot:
         """The same as a table: entity, intercept and the inputs; a row for each entity, or for all of the mode."""
         import pandas as pd
 
+        if isinstance(entities, str):
+            raise SettingsError(f"entities is {entities[:60]!r}; give a list of names, or None for all")
         vocabulary = self.tensor.vocabulary(self.tensor.modes[self.tensor.mode_index(mode)])
         codes = np.arange(len(vocabulary)) if entities is None else self.codes(mode, list(entities))
         parts = self.contributions(mode, codes, name)
