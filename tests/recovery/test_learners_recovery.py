@@ -145,7 +145,7 @@ def published(start_scale: float, sweeps: int = 30) -> tuple[list[np.ndarray], f
         lambdas.append(np.abs(info.state.component_weights.copy()))
 
     state, _ = fit_loop(problem, state, callback=note)
-    psi = head_log_odds(problem, state, 0)
+    psi = head_log_odds(state, 0, problem.targets[0].mode)
     return lambdas, auc(sellers[target.codes], psi[target.codes]), auc(sellers[rest], psi[rest]), state
 
 
@@ -177,7 +177,7 @@ def test_the_corrected_preset_does_neither() -> None:
         largest.append(float(np.abs(info.state.component_weights).max()))
 
     state, history = fit_loop(problem, start_state(problem), callback=note)
-    psi = head_log_odds(problem, state, 0)
+    psi = head_log_odds(state, 0, problem.targets[0].mode)
     assert np.abs(state.component_weights).max() > 0.3
     assert largest[-1] < 1.5 * largest[-6]
     assert history[-1].effective_rank > 2
@@ -197,7 +197,7 @@ def test_labels_move_unlabelled_neighbours_the_right_way() -> None:
     config = ModelConfig.preset("corrected", rank=4, sweeps=15, contrast=1)
     joint = build_problem(tensor, (target,), config)
     state, _ = fit_loop(joint, start_state(joint))
-    psi = head_log_odds(joint, state, 0)
+    psi = head_log_odds(state, 0, joint.targets[0].mode)
     rest = np.setdiff1d(np.arange(60), codes)
     assert auc(group[rest], psi[rest]) > 0.9
     apart = build_problem(tensor, (target,), config.replace(joint=False))
@@ -233,7 +233,7 @@ def test_real_valued_targets_recover_a_linear_signal(preset: str) -> None:
     state, _ = fit_loop(problem, start_state(problem))
     rest = np.setdiff1d(np.arange(300), known)
     least = {"default": 0.85, "corrected": 0.65}[preset]
-    assert np.corrcoef(head_log_odds(problem, state, 0)[rest], signal[rest])[0, 1] > least
+    assert np.corrcoef(head_log_odds(state, 0, problem.targets[0].mode)[rest], signal[rest])[0, 1] > least
 
 
 def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
@@ -247,7 +247,7 @@ def test_cavity_rows_keep_the_head_from_reading_labels_back() -> None:
         config = ModelConfig.preset("corrected", rank=6, sweeps=12, cavity=cavity)
         problem = build_problem(tensor, (target,), config)
         state, _ = fit_loop(problem, start_state(problem))
-        psi = head_log_odds(problem, state, 0, codes)
+        psi = head_log_odds(state, 0, problem.targets[0].mode, codes)
         slopes[cavity] = auc((target.values > 0).astype(float), psi)
     assert slopes[False] > 0.9
     assert slopes[True] < slopes[False]

@@ -199,7 +199,7 @@ def test_scores_do_not_depend_on_who_asked_before() -> None:
     loaded = State.from_arrays(state.to_arrays())
     np.testing.assert_array_equal(cell_evidence(again, loaded).leverage, first.leverage)
     np.testing.assert_allclose(cell_log_odds(again, loaded), first.log_odds, rtol=1e-12)
-    assert head_log_odds(problem, state, 0).shape == (10,)
+    assert head_log_odds(state, 0, problem.targets[0].mode).shape == (10,)
 
 
 def test_counts_weigh_as_asked() -> None:

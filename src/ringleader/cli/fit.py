@@ -186,7 +186,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "heads": [
             {"mode": detector.tensor_.modes[target.mode], "target": target.name, "kind": head.kind, "note": head.note}
             | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
-            for target, head in zip(detector.problem_.targets, detector.heads_ or (), strict=False)
+            for target, head in zip(detector.targets_, detector.heads_ or (), strict=False)
         ],
         "unknown_covariates": dict(detector.user_columns_.unknown),
         "unused": _unused(detector),
@@ -200,7 +200,7 @@ def _unused(detector: RingDetector) -> list[str]:
     import numpy as np
 
     covariates, shares = detector.covariates_, detector.prevalence
-    labelled = {detector.tensor_.modes[target.mode] for target in detector.problem_.targets}
+    labelled = {detector.tensor_.modes[target.mode] for target in detector.targets_}
     if detector.preset != "default":
         asked = {"covariates": covariates is not None, "prevalence": shares is not None}
         return [f"--{name}: the preset {detector.preset} is without" for name, there in asked.items() if there]

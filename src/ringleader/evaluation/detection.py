@@ -109,7 +109,7 @@ def at_prevalence(probability: Floats, truth: MarketTruth) -> Floats:
 def _head(detector: RingDetector, mode: str) -> Head:
     k = detector.tensor_.mode_index(mode)
     assert detector.heads_ is not None
-    head = next(h for t, h in zip(detector.problem_.targets, detector.heads_, strict=True) if t.mode == k)
+    head = next(h for t, h in zip(detector.targets_, detector.heads_, strict=True) if t.mode == k)
     assert isinstance(head, Head)
     return head
 

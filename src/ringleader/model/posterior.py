@@ -41,9 +41,9 @@ def cell_log_odds(problem: Problem, state: State, codes: npt.ArrayLike | None = 
     return problem.backend.log_odds(view, chosen)
 
 
-def head_log_odds(problem: Problem, state: State, target: int, entities: Any = None) -> Floats:
-    """psi of a target's linear head for entities of its mode (default: all), at their factor rows."""
-    rows = state.rows(problem.targets[target].mode)
+def head_log_odds(state: State, target: int, mode: int, entities: Any = None) -> Floats:
+    """psi of the linear head of a target for entities of its mode (default: all), at their factor rows."""
+    rows = state.rows(mode)
     chosen = rows if entities is None else rows[np.asarray(entities)]
     return np.asarray(state.heads[target, 0] + chosen.astype(np.float64) @ state.heads[target, 1:])
 

@@ -38,7 +38,7 @@ def subjects(model: RingDetector) -> list[Subject]:
 
     The first target of a mode is its main one.
     """
-    tensor, targets = model.tensor_, model.problem_.targets
+    tensor, targets = model.tensor_, model.targets_
     wanted: list[Subject] = []
     for k in reversed(range(len(tensor.modes))):
         mine = [t for t, target in enumerate(targets) if target.mode == k]

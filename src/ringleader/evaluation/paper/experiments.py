@@ -235,7 +235,7 @@ def _learning_curve(market: PaperMarket, split: Split, preset: str, learner: str
 
     def after_sweep(info: SweepInfo) -> None:
         assert info.state is not None  # the loop passes the live state
-        psi = head_log_odds(made.problem_, info.state, 0)
+        psi = head_log_odds(info.state, 0, market.tensor.mode_index(mode))
         row = {"preset": preset, "learner": learner, "mode": mode, "seed": market.seed, "epoch": info.sweep}
         train, test = metrics.auc(split.known[known], psi[known]), metrics.auc(split.truth, psi[split.test])
         rows.append({**row, "train_auc": train, "test_auc": test})
