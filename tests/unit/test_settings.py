@@ -121,3 +121,22 @@ def _reviews() -> rl.SparseTensor:
     import pandas as pd
 
     return rl.read_reviews(pd.DataFrame(TABLE))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epochs": -1}, "epochs is -1"),
+        ({"heldout_reviews": 1.0}, "heldout_reviews is 1.0"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"settings": {3: 4}}, "unknown setting 3"),
+    ],
+)
+def test_what_is_refused_is_named_as_it_was_given(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        rl.RingDetector(**parameters).fit(_reviews())
+
+
+def test_going_on_needs_to_know_with_what() -> None:
+    with pytest.raises(SettingsError, match="checkpoint="):
+        rl.RingDetector().fit(_reviews(), resume=True)

@@ -57,7 +57,7 @@ def command(
     ] = None,
     joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels move the factors.")] = None,
     holdout: Annotated[
-        float, typer.Option("--holdout", metavar="0.2", help="Share of the labels to keep back and evaluate on.")
+        float, typer.Option("--holdout", metavar="0.2", help="Share of the known accounts kept back to evaluate on.")
     ] = 0.0,
     covariates: Annotated[
         str | None,

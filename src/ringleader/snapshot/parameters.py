@@ -33,7 +33,7 @@ def model_config(parameters: Mapping[str, Any], tensor: SparseTensor, seed: int)
     own = parameters["settings"]
     if own is not None and not isinstance(own, Mapping):
         raise SettingsError(f"settings is {type(own).__name__}; give a mapping of names to values")
-    settings: dict[str, Any] = dict(own or {})
+    settings: dict[str, Any] = {str(name): value for name, value in (own or {}).items()}
     for name, parameter in PARAMETERS.items():
         if name in settings:
             raise SettingsError(f"settings names {name!r}, which is a parameter of its own; give {parameter}=")
@@ -44,7 +44,16 @@ def model_config(parameters: Mapping[str, Any], tensor: SparseTensor, seed: int)
     settings.update({name: parameters[own] for name, own in optional.items() if parameters[own] is not None})
     if parameters["contrast"] is not None:
         settings["contrast"] = tensor.mode_index(parameters["contrast"])
-    return ModelConfig.preset(parameters["preset"], **settings)
+    try:
+        return ModelConfig.preset(parameters["preset"], **settings)
+    except SettingsError as error:
+        raise SettingsError(_by_parameter(str(error))) from error
+
+
+def _by_parameter(message: str) -> str:
+    """What is wrong with a setting, by the name of the parameter that people give."""
+    name, verb, rest = message.partition(" is ")
+    return f"{PARAMETERS.get(name, name)}{verb}{rest}"
 
 
 def check_parameters(parameters: Mapping[str, Any], tensor: SparseTensor) -> None:
