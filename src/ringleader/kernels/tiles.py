@@ -36,28 +36,18 @@ def _joined(tiles: Tiles, rows: int, columns: int) -> Floats:
     return np.ascontiguousarray(whole[:rows, :columns])
 
 
-def _sums(left: Tiles, right: Tiles, at: npt.NDArray[np.int64]) -> Tiles:
-    """sum over k of left[i, k] @ right[k, j] for the pairs (i, j) in the rows of ``at``, (len(at), TILE, TILE)."""
-
-    def add_up(pairs: npt.NDArray[np.int64]) -> Tiles:
-        total = np.zeros((len(pairs), TILE, TILE))
-        for k in range(left.shape[1]):
-            total += left[pairs[:, 0], k] @ right[k, pairs[:, 1]]
-        return total
-
-    threads = Threads()
-    pieces = np.array_split(at, threads.count) if len(at) * left.shape[1] >= SHARED else [at]
-    return np.concatenate([np.zeros((0, TILE, TILE)), *threads.map(add_up, pieces)])
-
-
 def product(left: Floats, right: Floats) -> Floats:
-    """left @ right."""
+    """left @ right. Tiles of ``right`` before the first and behind the last that is not zero cost nothing."""
     a, b = _cut(left), _cut(right)
+    spans = []
+    for row in b:
+        filled = np.flatnonzero(row.any(axis=(1, 2)))
+        spans.append(slice(int(filled[0]), int(filled[-1]) + 1) if len(filled) else slice(0, 0))
 
     def add_up(rows: Tiles) -> Tiles:
         total = np.zeros((len(rows), b.shape[1], TILE, TILE))
-        for k in range(len(b)):
-            total += rows[:, k, None] @ b[k]
+        for k, span in enumerate(spans):
+            total[:, span] += rows[:, k, None] @ b[k, span]
         return total
 
     threads = Threads()
@@ -69,10 +59,15 @@ def gram(rows: Floats, weight: Floats) -> Floats:
     """rows' diag(weight) rows, symmetric."""
     scaled = rows * np.sqrt(weight)[:, None]
     tiles = _cut(scaled)
-    turned = np.ascontiguousarray(tiles.transpose(1, 0, 3, 2))
-    at = np.stack(np.triu_indices(tiles.shape[1]), axis=1)
-    upper = np.zeros((tiles.shape[1], tiles.shape[1], TILE, TILE))
-    upper[at[:, 0], at[:, 1]] = _sums(turned, tiles, at)
+    turned = tiles.transpose(1, 0, 3, 2)
+    upper = np.zeros((len(turned), len(turned), TILE, TILE))
+
+    def add_up(first: int) -> None:
+        for k in range(len(tiles)):
+            upper[first, first:] += turned[first, k] @ tiles[k, first:]
+
+    threads = Threads() if len(turned) ** 2 * len(tiles) >= SHARED else Threads(1)
+    threads.map(add_up, range(len(turned)))
     whole = np.triu(_joined(upper, rows.shape[1], rows.shape[1]))
     return whole + np.triu(whole, 1).T
 
