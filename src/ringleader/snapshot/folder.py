@@ -68,6 +68,10 @@ class Stored:
     handles: dict[str, BinaryIO] = field(default_factory=dict, repr=False)
     sources: dict[str, object] = field(default_factory=dict, repr=False)
 
+    def __del__(self) -> None:
+        for handle in self.handles.values():
+            handle.close()
+
     def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
         """The arrays of a part that ``save`` was given."""
         name, content = self._verified(part)
