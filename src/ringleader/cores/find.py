@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from ringleader.arrays import Numbers
 from ringleader.cores.board import Board, Rows, boards, contains, taken
-from ringleader.cores.core import SIDES, Core, CoreSettings, Members
+from ringleader.cores.group import SIDES, Core, CoreSettings, Members
 from ringleader.cores.listing import Cores
 from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, widen
 from ringleader.cores.significance import agree, taste

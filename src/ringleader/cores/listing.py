@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.cores.core import SIDES, Core, Members
+from ringleader.cores.group import SIDES, Core, Members
 from ringleader.cores.tables import frame, members_frame, reviews_frame
 from ringleader.tensor.sparse import SparseTensor
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ringleader.cores.core import Core
+from ringleader.cores.group import Core
 from ringleader.errors import StorageError
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor

@@ -213,7 +213,7 @@ class Judge:
         """How a mode without labels is scored by those of others; None where no label tells of it."""
         if mode not in self._transfers:
             places = tellers(mode, self.signals.actor, self.targets)
-            heads = [(self.targets[place], self.head(place)) for place in places]
+            heads = [(self.targets[place], self.head(place), self.judgement(place)) for place in places]
             self._transfers[mode] = transfer(self.signals, mode, heads)
         return self._transfers[mode]
 

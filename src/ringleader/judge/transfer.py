@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Bools, Floats
-from ringleader.judge.head import Head
+from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs, wording
 from ringleader.judge.neighbours import PREFIX, mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET, Target
@@ -78,33 +78,33 @@ def tellers(mode: int, actor: int, targets: Sequence[Target]) -> list[int]:
     ]
 
 
-def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head]]) -> Transfer | None:
+def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Judgement]]) -> Transfer | None:
     """The score of a mode from those who tell of it; None where they tell nothing.
 
-    heads : of the targets of other modes that ``tellers`` names.
+    heads : of the targets of other modes that ``tellers`` names, and what they say.
     """
     # Labels of one class, or none in the reviews, taught nothing beside the suspicion.
-    taught = [(target, head) for target, head in heads if head.kind == "additive"]
+    taught = [(target, head, said) for target, head, said in heads if head.kind == "additive"]
     tensor, share = signals.tensor, ACTOR_SHARE
     if mode != signals.actor:
         of_actors = signals.suspicion(signals.actor).score
-        share = max((_taught(head, of_actors) for _, head in taught), default=0.0)
+        share = max((_taught(head, of_actors) for _, head, _ in taught), default=0.0)
     if not taught or share <= 0:
         return None
     # A victim of an attack is no neighbour: who is rated badly is no friend of the reviewer's.
     fair = signals.not_attacks
     neighbours: dict[str, Floats] = {}
     descriptions: dict[str, str] = {}
-    for target, head in taught:
+    for target, head, judgement in taught:
         label, ending = wording(target)
         name, named = f"{PREFIX}{tensor.modes[target.mode]}{ending}", tensor.modes[target.mode]
-        neighbours[name] = mean_of_met(tensor, mode, target.mode, _believed(head), fair)
+        neighbours[name] = mean_of_met(tensor, mode, target.mode, _believed(head, judgement), fair)
         apart = "" if fair.all() else ", bad ratings apart"
         descriptions[name] = f"How suspected the {named} accounts are that it meets{apart}{label}"
     own = signals.suspicion(mode)
     parts = [(1 - share) / len(own.parts) * part for part in own.parts]
     parts += [share / len(neighbours) * normal_scores(values) for values in neighbours.values()]
-    others = " and ".join(plural(tensor.modes[target.mode]) for target, _ in taught)
+    others = " and ".join(plural(tensor.modes[target.mode]) for target, _, _ in taught)
     note = (
         f"no labels of this kind: evidence and lockstep, and for {share:.0%} how suspected its {others} are, some of "
         "whom are labelled; it is no probability"
@@ -112,9 +112,9 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head]]) 
     return Transfer(taught[0][0].name, neighbours, descriptions, (*own.names, *neighbours), tuple(parts), note)
 
 
-def _believed(head: Head) -> Floats:
+def _believed(head: Head, judgement: Judgement) -> Floats:
     """Probability of every entity less its mean, (n_k,); of the labelled what is known of them."""
-    belief = head.judge().value.copy()
+    belief = judgement.value.copy()
     belief[head.codes] = head.values > 0
     return np.asarray(belief - belief.mean(), np.float64)
 

@@ -178,8 +178,8 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     modes = range(len(snapshot.tensor.shape))
     signals, finder = snapshot.signals, None
     if stored.has("lockstep"):
-        suspicions = ReadOnce(modes, lambda k: unpack_suspicion(stored.arrays(f"suspicion-{k}"))[0])
-        evidence = ReadOnce(modes, lambda k: unpack_suspicion(stored.arrays(f"suspicion-{k}"))[1])
+        both = ReadOnce(modes, lambda k: unpack_suspicion(stored.arrays(f"suspicion-{k}")))
+        suspicions, evidence = ReadOnce(modes, lambda k: both[k][0]), ReadOnce(modes, lambda k: both[k][1])
         signals = Signals(
             snapshot.tensor,
             snapshot.config.contrast,
@@ -205,10 +205,11 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     """The judge of a snapshot with the heads, scores and inputs that its folder holds."""
     targets = snapshot.targets
     places = range(len(targets))
+    arrays = ReadOnce(places, lambda place: stored.arrays(f"head_{place}"))
 
     def head(place: int) -> Head:
         name = f"head_{place}"
-        read = Head.from_arrays(stored.arrays(name))
+        read = Head.from_arrays(arrays[place])
         if stored.has("lockstep"):  # one of format 1 is written anew, with what it lacks
             stored.sources[name] = read
         return read
@@ -224,13 +225,10 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     if stored.has("lockstep"):
         transfers = [k for k in range(len(snapshot.tensor.shape)) if stored.has(f"transfer-{k}")]
         judge.take_over(
-            judgements=ReadOnce(places, lambda place: unpack_judgement(stored.arrays(f"head_{place}"))),
+            judgements=ReadOnce(places, lambda place: unpack_judgement(arrays[place])),
             transfers=ReadOnce(transfers, lambda k: unpack_transfer(stored.arrays(f"transfer-{k}"))),
             inputs=ReadOnce(
-                places,
-                lambda place: with_label_columns(
-                    label_free.inputs(targets[place].mode), stored.arrays(f"head_{place}")
-                ),
+                places, lambda place: with_label_columns(label_free.inputs(targets[place].mode), arrays[place])
             ),
         )
     return judge

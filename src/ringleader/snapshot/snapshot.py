@@ -253,7 +253,7 @@ class Snapshot:
 
         if isinstance(entities, str):
             raise SettingsError(f"entities is {entities[:60]!r}; give a list of names, or None for all")
-        vocabulary = self.tensor.vocabulary(self.tensor.modes[self.tensor.mode_index(mode)])
+        vocabulary = self.tensor.vocabularies[self.tensor.mode_index(mode)]
         codes = np.arange(len(vocabulary)) if entities is None else self.codes(mode, list(entities))
         parts = self.contributions(mode, codes, name)
         frame = pd.DataFrame(parts.amounts, columns=list(parts.names))

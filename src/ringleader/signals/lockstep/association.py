@@ -134,7 +134,10 @@ class Ties:
         return [Associations(read_folds(q[:n], fold), read_folds(q[n:], nobody)) for q, fold in spread]
 
     def associate_shared(self, mode: int, other: int, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
-        """``associate_shared`` of several sets of labels of a mode."""
+        """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,), for each set.
+
+        Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
+        """
         two_steps = flow.replace(iterations=2 * flow.iterations)
         walk, n = self.shared(mode, other), self.tensor.shape[mode]
         spread = self._spread(("shared", mode, other), walk, n, sets, two_steps)
@@ -178,24 +181,6 @@ def associate_through(
     if k == lockstep.actor:
         raise SettingsError(f"{tensor.modes[k]!r} is the mode that acts; use associate for its labels")
     return Ties(tensor, lockstep).associate_through(k, [LabelSet(codes, values)], Flow(**flow))[0]
-
-
-def associate_shared(
-    tensor: SparseTensor,
-    mode: int | str,
-    other: int | str,
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    **flow: Any,
-) -> Floats:
-    """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,).
-
-    Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
-    """
-    k, j = tensor.mode_index(mode), tensor.mode_index(other)
-    walk = averaged_over_shared(tensor, k, j)
-    settings = Flow(**{"iterations": 20, **flow})
-    return read_folds(*spread_labels(walk, tensor.shape[k], [LabelSet(codes, values)], settings)[0])
 
 
 def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
