@@ -79,6 +79,7 @@ Top = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only
 OutputFile = Annotated[
     str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
 Raw = Annotated[
     bool, typer.Option("--raw", help="In CSV leave names as they are: formulas, and characters that steer a terminal.")
 ]
