@@ -27,6 +27,10 @@ class ModelFileError(RingleaderError):
     """A stored model is missing, damaged, foreign or too new."""
 
 
+class ModelBusyError(ModelFileError):
+    """Another process is writing to the model, or did so since it was loaded."""
+
+
 class ResumeError(ModelFileError):
     """A fit cannot be resumed, because its data or its settings changed."""
 
@@ -37,3 +41,7 @@ class StorageError(RingleaderError):
 
 class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
+
+
+class RingleaderWarning(UserWarning):
+    """What the user should know, and the work goes on: reviews that were left out, a batch that was taken in before."""

@@ -47,7 +47,7 @@ def command(
     target = Path(folder)
     if not is_free(target / "model") and not is_model(target / "model"):
         raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
-    marketplace(reviews, seed=seed).write(target)
+    marketplace(reviews, seed=seed).write(target, overwrite=is_model(target / "model"))
     tensor = read_reviews(target / "reviews.parquet")
     known = read_labels(target / "labels.csv")
     note(

@@ -10,6 +10,7 @@ from ringleader.errors import StorageError
 from ringleader.report.build import build
 from ringleader.report.render import render
 from ringleader.report.shrink import shrink
+from ringleader.runtime.outputs import whole_file
 
 __all__ = ["LARGEST", "page", "write_report"]
 
@@ -36,7 +37,8 @@ def write_report(model: RingDetector, path: str | os.PathLike[str]) -> Path:
     text = page(model)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with whole_file(target) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise StorageError(f"cannot write the report to {target}: {error.strerror or error}; choose another") from error
     return target
