@@ -16,6 +16,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+GLOSSARY = {
+    "agreement": "the part of a group's reviews at its places that are on the same side of the rating scale",
+    "calibration": "how far probabilities keep their word: of accounts given 70%, about 70% should turn out bad; the "
+    "figure is the mean distance from that, so that 0 is best",
+    "core": "a group of accounts that act in lockstep: the same sellers or products in the same weeks, more often than "
+    "chance and shared taste explain",
+    "density": "of all the times the members of a core could have met (each reviewer at each place), the share in "
+    "which they did review",
+    "effective rank": "how many components of the decomposition carry weight; below the rank that was asked for, there "
+    "is room enough",
+    "evidence": "how far reviews fit a group of accounts better than popularity alone explains, in units of its own "
+    "uncertainty: below 1 it is noise",
+    "expected": "how many there would be if everybody went on as often as they do, and places stayed as popular as "
+    "they are, but nobody acted together",
+    "interval": "where the probability lies in nine cases of ten, as the labels that are known leave it open",
+    "lockstep": "acting together: two reviewers who review the same product or seller in the same weeks, again and "
+    "again, with ratings alike",
+    "log10_p": "logarithm of the chance that a market without lockstep shows any group like this: -6 is one in a "
+    "million",
+    "log_odds": "how far one review fits its group of accounts beyond popularity: 0 says nothing, 2 is seven times as "
+    "likely",
+    "partner": "an account that another met more often than was to be expected",
+    "probability": "how sure the model is that an account is abusive, from what is known of labelled accounts",
+    "score": "what accounts are sorted by: the probability where there are labels, else the suspicion",
+    "strength": "the probability that an account belongs to a core",
+    "suspicion": "evidence and lockstep together, without any label: higher is worse, and it is no probability",
+}
+"""Words that people meet on a page, in a terminal or in the console, each explained once."""
+
 HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Unicode categories that steer a terminal or a page, or hide text: controls, bidi marks, surrogates, separators."""
 BLANK = frozenset("\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2800\u3000\u3164\uffa0")
@@ -83,6 +112,20 @@ def percent(share: float) -> str:
     if share == 0 or share >= 0.0995:
         return f"{share:.0%}"
     return f"{share:.1%}" if share >= 0.00995 else f"{100 * share:.1g}%"
+
+
+def rounded_percent(share: float) -> str:
+    """A share as ``percent`` says it, but never rounded to all or to none: 99.8% stays below 100%."""
+    if 0.995 <= share < 1:
+        return f"{math.floor(share * 1000) / 10:g}%"
+    return percent(share)
+
+
+def number(value: float) -> str:
+    """A count that need not be whole, such as one to be expected: 1,204, 47, 1.4, 0.03."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.95 else f"{value:.1g}"
 
 
 def power_of_ten(exponent: float) -> str:

@@ -29,7 +29,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Reason:
+class ShownReason:
     """Why an entity has its score: a sentence, what it adds, and how unusual that is."""
 
     text: str
@@ -51,7 +51,7 @@ class Ranked:
     reviews: str
     label: str
     cores: tuple[int, ...]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ShownReason, ...]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ringleader.judge import OWN_LABEL
 from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
-from ringleader.report.context import Ranked, RankingSection, Reason
+from ringleader.report.context import Ranked, RankingSection, ShownReason
 from ringleader.wording import cell, harmless, percent, plural
 
 TOP, OTHER_TOP = 50, 15
@@ -75,7 +75,7 @@ def ranking(model: RingDetector, subject: Subject, key: str) -> RankingSection:
     )
 
 
-def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[Reason, ...], cores: tuple[int, ...]) -> Ranked:
+def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[ShownReason, ...], cores: tuple[int, ...]) -> Ranked:
     judged, low, high = (float(row[c]) for c in (column, "lower", "upper"))
     label = float(row["label"])
     bounded = np.isfinite(low) and np.isfinite(high)
@@ -99,7 +99,7 @@ def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[Reason, ...], co
 
 def main_reasons(
     model: RingDetector, subject: Subject, codes: npt.NDArray[np.int64]
-) -> tuple[list[tuple[Reason, ...]], str]:
+) -> tuple[list[tuple[ShownReason, ...]], str]:
     """The largest contributions to the suspicion of each entity, and how the score was made."""
     inputs = model.inputs(subject.mode, subject.name)
     scorer = model.snapshot_.scorer(subject.mode, subject.name)
@@ -111,7 +111,7 @@ def main_reasons(
     return [_largest(inputs, names, row, int(code), mode) for code, row in zip(codes, amounts, strict=True)], note
 
 
-def _largest(inputs: Inputs, names: tuple[str, ...], amounts: Floats, code: int, mode: str) -> tuple[Reason, ...]:
+def _largest(inputs: Inputs, names: tuple[str, ...], amounts: Floats, code: int, mode: str) -> tuple[ShownReason, ...]:
     order = np.argsort(-amounts, kind="stable")[:REASONS]
     least = LEAST * max(float(np.abs(amounts).max(initial=0.0)), 1e-12)
     reasons = []
@@ -124,7 +124,7 @@ def _largest(inputs: Inputs, names: tuple[str, ...], amounts: Floats, code: int,
             above = float((values < values[code]).mean())
             text = inputs.sentence(name, code)
             unusual = f"more than {_most(above)} of {mode}" if above >= 0.5 else ""
-        reasons.append(Reason(harmless(text, 200), f"{amounts[j]:+.2f}", unusual))
+        reasons.append(ShownReason(harmless(text, 200), f"{amounts[j]:+.2f}", unusual))
     return tuple(reasons)
 
 
