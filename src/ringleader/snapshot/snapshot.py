@@ -229,11 +229,7 @@ class Snapshot:
 
     def explain(self, mode: int | str, entity: Any, name: str | None = None) -> Explanation:
         """Why an entity has its score."""
-        k, code = self.tensor.mode_index(mode), int(self.codes(mode, [entity])[0])
-        table = self.scores(k, name)
-        own = self.tensor.vocabularies[k].decode(np.array([code]))[0]
-        row = table[table["entity"] == own].to_dict("records")[0]
-        return explain(self.signals, self.cores(), k, code, self.scorer(k, name), self.target(k, name), row)
+        return explain(self, mode, entity, name)
 
     def account(self, mode: int | str, entity: Any, name: str | None = None) -> Account:
         """Everything that a page about an account shows."""
