@@ -17,12 +17,12 @@ LARGEST = 2_000_000
 """Bytes of a page, whatever the size of the data."""
 
 
-def page(model: RingDetector) -> str:
-    """The report of a model as HTML. The same model gives the same bytes.
+def page(model: RingDetector, since: RingDetector | None = None) -> str:
+    """The report of a model as HTML; with ``since``, what changed against that one. The same model, the same bytes.
 
     A page above ``LARGEST`` bytes is made smaller, as far as it goes, and says what it leaves out.
     """
-    context = build(model)
+    context = build(model) if since is None else build(model, since)
     text = render(context)
     while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
         context = smaller
@@ -30,10 +30,10 @@ def page(model: RingDetector) -> str:
     return text
 
 
-def write_report(model: RingDetector, path: str | os.PathLike[str]) -> Path:
-    """Writes the report of a model to a file, and returns its path."""
+def write_report(model: RingDetector, path: str | os.PathLike[str], since: RingDetector | None = None) -> Path:
+    """Writes the report of a model to a file, and returns its path. since : an earlier model to compare with."""
     target = Path(path)
-    text = page(model)
+    text = page(model, since)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import re
 from importlib.resources import files
 
@@ -11,8 +13,9 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ringleader.plot.colours import DARK, LIGHT
-from ringleader.report.context import Context
+from ringleader.report.context import Context, Table
 from ringleader.report.svg import svgs
+from ringleader.wording import defused
 
 SHOWN = 10
 """Ranks that are seen at once; the others open on demand."""
@@ -27,6 +30,7 @@ def render(context: Context) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["numeric"] = lambda text: bool(NUMERIC.match(text))
     environment.filters["kind"] = _kind
+    environment.filters["csv_address"] = csv_address
     template = environment.from_string(_file("page.html.j2"))
     style = stylesheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -38,6 +42,9 @@ def render(context: Context) -> str:
         style_hash=f"sha256-{digest}",
         shown=SHOWN,
         with_section=frozenset(core.number for core in context.cores),
+        with_core=frozenset(str(core.number) for core in context.cores),
+        with_page=frozenset(account.key for account in context.accounts) - {""},
+        words={fact.name: f"word-{i}" for i, fact in enumerate(context.words)},
     )
 
 
@@ -48,6 +55,14 @@ def stylesheet() -> str:
     classes = "".join(f".f-{role}{{fill:var(--{role})}}.s-{role}{{stroke:var(--{role})}}" for role in LIGHT)
     shades = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
     return f"{shades}\n{_file('page.css')}{classes}"
+
+
+def csv_address(table: Table) -> str:
+    """A table as a CSV within a link, so that it can be saved without a program."""
+    text = io.StringIO()
+    rows = [[defused(cell) for cell in row] for row in (table.header, *table.rows)]
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return "data:text/csv;base64," + base64.b64encode(text.getvalue().encode()).decode()
 
 
 def _kind(cell: str) -> str:
