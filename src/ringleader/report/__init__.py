@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from ringleader.detector import RingDetector
 from ringleader.errors import StorageError
+from ringleader.plot.charts import Chart
 from ringleader.report.build import build
 from ringleader.report.render import render
-from ringleader.report.shrink import shrink
+from ringleader.report.shrink import fewer_accounts, shrink
 
 __all__ = ["LARGEST", "page", "write_report"]
 
@@ -23,10 +25,16 @@ def page(model: RingDetector, since: RingDetector | None = None) -> str:
     A page above ``LARGEST`` bytes is made smaller, as far as it goes, and says what it leaves out.
     """
     context = build(model) if since is None else build(model, since)
-    text = render(context)
+    drawn: dict[tuple[str, Chart], str] = {}
+    text = render(context, drawn)
+    if len(text.encode()) > LARGEST and context.accounts:
+        bare = len(render(replace(context, accounts=()), drawn).encode())
+        share = max(LARGEST - bare, 0) / (len(text.encode()) - bare)
+        context = fewer_accounts(context, int(share * len(context.accounts)))
+        text = render(context, drawn)
     while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
         context = smaller
-        text = render(context)
+        text = render(context, drawn)
     return text
 
 

@@ -25,9 +25,9 @@ from ringleader.wording import (
 
 MOST = 150
 """Accounts that have a page, where it stays small enough."""
-REVIEWS = 30
+REVIEWS = 20
 """Reviews that a page shows: those that weigh most, and the latest."""
-PARTNERS = 10
+PARTNERS = 8
 BARS = 60
 """Bars of a timeline."""
 

@@ -219,7 +219,8 @@ class Context:
     @property
     def left_out_words(self) -> str:
         """What a smaller page leaves out, as a list in words; empty where it is whole."""
-        return ", ".join(counted(number, name) if number else name for name, number in self.left_out)
+        parts = sorted(self.left_out, key=lambda part: part[1] > 0)  # first what went as a whole
+        return ", ".join(counted(number, name) if number else name for name, number in parts)
 
     def charts(self) -> dict[str, Chart]:
         """Every chart of the page, by the name that begins its ids."""

@@ -26,7 +26,7 @@ AnyChart = TypeVar("AnyChart", bound=Chart)
 
 def shrink(context: Context) -> Context:
     """The same context with less in it; the context itself where nothing more can go. Totals stay."""
-    smaller = _fewer_accounts(context)
+    smaller = fewer_accounts(context, 3 * len(context.accounts) // 4)
     if smaller != context:
         return smaller
     smaller = _halved(context)
@@ -39,9 +39,9 @@ def shrink(context: Context) -> Context:
     return context
 
 
-def _fewer_accounts(context: Context) -> Context:
-    """Fewer account pages, a quarter less each time: they are the most of a page."""
-    left = context.accounts[: max(3 * len(context.accounts) // 4, FEWEST)]
+def fewer_accounts(context: Context, wanted: int) -> Context:
+    """So many account pages, down to the fewest: they are the most of a page."""
+    left = context.accounts[: max(wanted, FEWEST)]
     cut = len(context.accounts) - len(left)
     if not cut:
         return context
@@ -84,9 +84,9 @@ def _without_curves(context: Context) -> Context:
 
 
 PARTS: dict[str, Callable[[Context], Context]] = {
-    "the account pages": lambda context: replace(context, accounts=()),
     "the charts of the cores": _without_core_charts,
     "the curves on held-out labels": _without_curves,
+    "the account pages": lambda context: replace(context, accounts=()),
     "the components": lambda context: replace(context, components=None),
     "the training": lambda context: replace(context, training=None),
     "the sections of the cores": lambda context: replace(context, cores=()),
