@@ -19,6 +19,12 @@ def command(
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="The page to write; report.html by default.")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="OTHER_MODEL", help="An earlier model: say who rose and fell, and what is new."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: who to look at and why, groups, charts, settings.
@@ -36,7 +42,7 @@ def command(
 
     started = time.perf_counter()
     detector = open_detector(model)
-    path = write_report(detector, output)
+    path = write_report(detector, output, open_detector(since) if since is not None else None)
     size, seconds = path.stat().st_size, time.perf_counter() - started
     if as_json:
         print_json({"model": model, "report": str(path), "bytes": size, "complete": detector.complete_,

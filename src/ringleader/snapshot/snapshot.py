@@ -17,7 +17,7 @@ import numpy as np
 from ringleader.arrays import Floats, Numbers, frozen
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.errors import SettingsError
-from ringleader.explain import Explanation, explain
+from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
 from ringleader.judge.scores import ranked, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
@@ -244,11 +244,11 @@ class Snapshot:
 
     def explain(self, mode: int | str, entity: Any, name: str | None = None) -> Explanation:
         """Why an entity has its score."""
-        k, code = self.tensor.mode_index(mode), int(self.codes(mode, [entity])[0])
-        table = self.scores(k, name)
-        own = self.tensor.vocabularies[k].decode(np.array([code]))[0]
-        row = table[table["entity"] == own].to_dict("records")[0]
-        return explain(self.signals, self.cores(), k, code, self.scorer(k, name), self.target(k, name), row)
+        return explain(self, mode, entity, name)
+
+    def account(self, mode: int | str, entity: Any, name: str | None = None) -> Account:
+        """Everything that a page about an account shows."""
+        return account(self, mode, entity, name)
 
     def contributions(self, mode: int | str, codes: Numbers, name: str | None = None) -> Contributions:
         """What each input adds to the scores of entities."""
