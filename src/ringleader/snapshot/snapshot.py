@@ -23,6 +23,7 @@ from ringleader.judge.scores import ranked, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
 from ringleader.model.config import ModelConfig
+from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
@@ -214,8 +215,11 @@ class Snapshot:
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
         k, place = self.tensor.mode_index(mode), self.place(mode, name)
-        joint = None if self.judged else JointHeads(self.state.rows(k), self.state.heads, self.config.joint)
+        joint = None if self.judged else JointHeads(self.state, self.config.joint, self._joint_deviation)
         return choose_scorer(self.judge, k, place, joint)
+
+    def _joint_deviation(self, place: int) -> Floats:
+        return head_deviation(self.problem, self.state, place)
 
     def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
