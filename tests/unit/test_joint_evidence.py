@@ -21,7 +21,7 @@ from ringleader.model.evidence import head_evidence, review_evidence
 from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.objective import log_posterior
 from ringleader.model.posterior import cell_log_odds, head_deviation, head_log_odds
-from ringleader.model.priors import balance, head_step, label_terms
+from ringleader.model.priors import balance, head_step, label_terms, labelled_rows
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
@@ -262,6 +262,18 @@ def test_the_printed_head_has_neither_evidence_nor_interval(market: Marketplace,
     printed = rl.RingDetector(preset="paper", epochs=1, random_state=1).fit(market.reviews, known)
     assert not len(printed.state_.evidence) and not len(printed.state_.evidence_slopes)
     assert printed.scores("seller")["lower"].isna().all()
+
+
+def test_labels_of_another_mode_leave_the_cavity_rows_of_a_mode_as_they_were(
+    market: Marketplace, known: pd.DataFrame
+) -> None:
+    """Else the rows of known sellers, which their labels pulled, would count as evidence."""
+    labels = market.labels[(market.labels["target"] == DEFAULT_TARGET) & (market.labels["mode"] == "reviewer")]
+    made = rl.RingDetector(preset="corrected", rank=4, random_state=1).fit(market.reviews, known)
+    before = made.state_.cavities
+    made.partial_fit(labels=labels)
+    (place,) = (t for t, target in enumerate(made.problem_.targets) if made.tensor_.modes[target.mode] == "seller")
+    np.testing.assert_array_equal(labelled_rows(made.problem_, made.state_, place), before)
 
 
 def test_new_reviews_and_labels_keep_the_slope_and_renew_the_evidence(
