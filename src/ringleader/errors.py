@@ -37,3 +37,7 @@ class StorageError(RingleaderError):
 
 class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
+
+
+class DeviceError(RingleaderError):
+    """There is no GPU, it cannot be used, or it failed."""

@@ -48,12 +48,14 @@ def lambda_step(
     gradient, curvature = problem.backend.lambda_moments(view, cells, rule)
     gradient, curvature = scale[0] * gradient, scale[0] * curvature
     if rule.action == STATISTICS:
-        carried = Statistics(state.second, state.first)
-        carry(carried, -1, (gradient, curvature), x, rule.decay)
+        fetch, place = problem.backend.fetch, problem.backend.place
+        carried = Statistics(fetch(state.second[-1:]), fetch(state.first[-1:]))
+        carry(carried, 0, (gradient, curvature), x, rule.decay)
+        state.second[-1:], state.first[-1:] = place(carried.second), place(carried.first)
         upper = np.zeros_like(curvature)
-        upper[np.triu_indices(len(x))] = state.second[-1]
+        upper[np.triu_indices(len(x))] = carried.second[0]
         curvature = upper + np.triu(upper, 1).T
-        gradient = state.first[-1] - curvature @ x
+        gradient = carried.first[0] - curvature @ x
     variance = tau(state.shrinkage, problem.config.tau_floor)
     gradient = gradient - x / variance
     curvature = curvature + np.diag(1 / variance)
@@ -68,7 +70,7 @@ def balance(problem: Problem, state: State) -> None:
     excess = np.maximum(np.abs(state.component_weights) / cap, 1.0)
     if (excess > 1).any():
         state.component_weights[:] /= excess
-        state.factors[:] *= (excess ** (1 / state.modes)).astype(state.factors.dtype)
+        state.factors[:] *= problem.backend.place((excess ** (1 / state.modes)).astype(state.factors.dtype))
 
 
 def head_variance(beta: Floats, problem: Problem) -> Floats:
@@ -133,4 +135,4 @@ def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity
             known = ~np.isnan(solved[:, 0])
             rows[known] = solved[known]
         else:
-            rows[:] = state.rows(mode)[codes]
+            rows[:] = problem.backend.fetch(state.rows(mode)[problem.backend.place(codes)])
