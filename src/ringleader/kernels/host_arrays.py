@@ -27,7 +27,10 @@ class HostArrays:
 
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Any = None) -> Blocks:
         chosen = np.arange(len(own[0]) - 1) if entities is None else np.asarray(entities)
-        lists = [(offsets[chosen], offsets[chosen + 1], cells) for offsets, cells in ((own,) if drawn is None else (own, drawn))]
+        lists = [
+            (offsets[chosen], offsets[chosen + 1], cells)
+            for offsets, cells in ((own,) if drawn is None else (own, drawn))
+        ]
         blocks = plan_blocks(mode, chosen, *lists)
         check_lists(blocks, len(own[1]))
         return blocks

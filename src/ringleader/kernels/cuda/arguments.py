@@ -25,9 +25,18 @@ class Form(NamedTuple):
     contrast_rows: int  # rows of the contrast mode of a cell and its negatives; 0 where it is among the others
 
     @property
+    def sums(self) -> int:
+        """Numbers of a block's sums in memory: ``SUMS`` in source/sums.h."""
+        return 32 * self._tiles * (self._tiles + 1) + 8 * self._tiles
+
+    @property
+    def _tiles(self) -> int:
+        return -(-self.rank // 8)
+
+    @property
     def shared(self) -> int:
         """Bytes of shared memory of a warp: ``room_of`` in source/warp.h."""
-        stride = 2 * ((self.rank + 1) // 2 | 1)
+        stride = 8 * self._tiles + 4
         numbers = max(LANES, self.rank) * stride + stride + 2 * (stride + 2) + 3 * LANES
         return 8 * numbers + 4 * LANES * (self.others + self.contrast_rows)
 

@@ -115,7 +115,9 @@ class CudaBackend:
         xp, draws = self.device.xp, len(tuples) * (tuples.shape[1] - modes)
         here, keys = self._here(tuples, np.int32), xp.empty(draws, np.uint64)
         arguments = [POINTER(self._at(here)), WHOLE(len(tuples)), ctypes.c_int(tuples.shape[1]), ctypes.c_int(modes)]
-        self._launch("drawn_keys", Form(1, "double", 0, 0), -(-len(tuples) // LANES), [*arguments, POINTER(self._at(keys))])
+        self._launch(
+            "drawn_keys", Form(1, "double", 0, 0), -(-len(tuples) // LANES), [*arguments, POINTER(self._at(keys))]
+        )
         keys.sort()  # by entity, then by cell: equal keys are equal draws
         edges = xp.arange(size + 1, dtype=np.uint64) << np.uint64(32)
         offsets = xp.searchsorted(keys, edges).astype(np.int64)
@@ -143,7 +145,7 @@ class CudaBackend:
         if rule.action == STATISTICS:
             second, first = self._here(statistics.second, view.factors.dtype), self._here(statistics.first, np.float64)
             carried = CarriedArgument(self._at(second), self._at(first))
-        argument, sums = self._lists(here, lists, rule, form)
+        argument = self._lists(here, lists, rule, form)
         seen = view_argument(here, blocks.mode, form, self._at)
         self._launch("sweep_blocks", form, len(blocks.entities), [seen, argument, rule_argument(rule), labels, carried])
         self._back(view.factors, here.factors)
@@ -155,32 +157,22 @@ class CudaBackend:
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
         here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)
-        count, rank = len(blocks.entities), form.rank
-        gradient, curvature = self.device.xp.empty((count, rank)), self.device.xp.empty((count, rank, rank))
-        argument, sums = self._lists(here, lists, rule, form)
-        arguments = [view_argument(here, blocks.mode, form, self._at), argument, rule_argument(rule)]
-        arguments += [POINTER(self._at(gradient)), POINTER(self._at(curvature))]
-        self._launch("block_moments", form, count, arguments)
-        return self.device.host(gradient), self.device.host(curvature)
+        return self._moments(here, lists, rule, form)
 
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         check_cells(view, cells)
         xp, form, count = self.device.xp, form_of(view, -1), len(cells)
         own_row = self._here(view.component_weights, np.float64)
         here = self._view(view._replace(component_weights=np.ones(form.rank)))
-        if count == 0:
-            return np.zeros(form.rank), np.zeros((form.rank, form.rank))
         starts = np.arange(0, count, CHUNK)
         chunks = np.stack([np.zeros_like(starts), starts, np.minimum(starts + CHUNK, count)], axis=1)
-        edges = xp.asarray([0, count])
-        one = xp.ones(1)
+        none, one = xp.zeros(1, np.int64), xp.ones(1)
         lists = Blocks(
-            -1, xp.zeros(1, np.int32), edges[:1], edges[1:], self._here(cells, np.int32), edges[:1], edges[:1],
+            -1, xp.zeros(1, np.int32), none, xp.asarray([count]), self._here(cells, np.int32), none, none,
             xp.zeros(0, np.int32), one, one, self.device.array(chunks), xp.asarray([0, len(chunks)]), np.array([0, 1]),
         )  # fmt: skip
-        _, sums = self._lists(here, lists, rule, form, own_row, most=1)
-        total = self.device.host(sums)[0]
-        return total[-1].copy(), total[: form.rank].copy()
+        gradient, curvature = self._moments(here, lists, rule, form, own_row)
+        return gradient[0], curvature[0]
 
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
@@ -207,7 +199,7 @@ class CudaBackend:
         here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)
         whole = form_of(view, blocks.mode, apart=False)
         out = [self.device.xp.full(len(view.tuples), np.nan) for _ in range(3)]
-        argument, sums = self._lists(here, lists, rule, form)
+        argument = self._lists(here, lists, rule, form)
         arguments = [view_argument(here, blocks.mode, kind, self._at) for kind in (form, whole)]
         arguments += [argument, rule_argument(rule), *(POINTER(self._at(part)) for part in out)]
         shared = max(form.shared, whole.shared)
@@ -215,30 +207,40 @@ class CudaBackend:
         phi, leverage, omega = (self.device.host(part) for part in out)
         return phi, leverage, omega
 
+    def _moments(
+        self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None
+    ) -> tuple[Floats, Floats]:
+        count, rank = len(blocks.entities), form.rank
+        gradient, curvature = self.device.xp.empty((count, rank)), self.device.xp.empty((count, rank, rank))
+        seen = view_argument(view, blocks.mode, form, self._at, own_row)
+        arguments = [seen, self._lists(view, blocks, rule, form, own_row), rule_argument(rule)]
+        arguments += [POINTER(self._at(gradient)), POINTER(self._at(curvature))]
+        self._launch("block_moments", form, count, arguments)
+        return self.device.host(gradient), self.device.host(curvature)
+
     def _launch(self, kernel: str, form: Form, blocks: int, arguments: list[Any], shared: int | None = None) -> None:
         if blocks:
             self.device.launch(kernel, form, min(blocks, MOST_BLOCKS), arguments, shared)
 
-    def _lists(
-        self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None, most: int | None = None
-    ) -> tuple[ListsArgument, Any]:
-        """The blocks as kernels read them, with the sums of the pieces of long lists; and those sums."""
-        xp, size = self.device.xp, (form.rank + 1) * form.rank
-        sums = xp.empty((len(blocks.chunks), form.rank + 1, form.rank))
+    def _lists(self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None) -> ListsArgument:
+        """The blocks as kernels read them, with the sums of the pieces of long lists."""
+        xp = self.device.xp
+        sums = xp.empty((len(blocks.chunks), form.sums))
         argument = ListsArgument(
             *(self._at(part) for part in blocks[1:10]), self._at(blocks.chunks), self._at(blocks.first_chunk),
             self._at(sums), len(blocks.entities), len(blocks.chunks), int(blocks.mode == view.contrast),
         )  # fmt: skip
         seen = view_argument(view, blocks.mode, form, self._at, own_row)
         self._launch("sum_chunks", form, len(sums), [seen, argument, rule_argument(rule)])
-        for groups, first in fold_levels(xp, blocks.chunks, blocks.first_chunk, *(() if most is None else (most,))):
-            folded = xp.empty((len(groups) - 1, form.rank + 1, form.rank))
+        argument.behind = [blocks, sums]  # must outlive the pointers to it
+        for groups, first in fold_levels(xp, blocks.chunks, blocks.first_chunk):
+            folded = xp.empty((len(groups) - 1, form.sums))
             parts = [POINTER(self._at(part)) for part in (sums, groups, folded)]
-            self._launch("fold_sums", form, len(folded), [*parts, WHOLE(len(folded)), ctypes.c_int(size)])
+            self._launch("fold_sums", form, len(folded), [*parts, WHOLE(len(folded))])
             sums = folded
             argument.sums, argument.first_chunk = self._at(sums), self._at(first)
-            argument.behind = first  # must outlive the pointer to it
-        return argument, sums
+            argument.behind = [blocks, sums, first]
+        return argument
 
     def _view(self, view: View) -> View:
         """The view with its arrays on the device; starts stay with the host."""
@@ -257,10 +259,19 @@ class CudaBackend:
 
     def _blocks(self, blocks: Blocks) -> Blocks:
         """The blocks with their arrays on the device."""
-        kinds = {"entities": np.int32, "cells": np.int32, "drawn_cells": np.int32, "scale": np.float64, "rate": np.float64}
+        kinds = {
+            "entities": np.int32,
+            "cells": np.int32,
+            "drawn_cells": np.int32,
+            "scale": np.float64,
+            "rate": np.float64,
+        }
         return Blocks(
             blocks.mode,
-            *(self._here(part, kinds.get(name, np.int64)) for name, part in zip(blocks._fields[1:], blocks[1:], strict=True)),
+            *(
+                self._here(part, kinds.get(name, np.int64))
+                for name, part in zip(blocks._fields[1:], blocks[1:], strict=True)
+            ),
         )
 
     def _here(self, array: Any, dtype: Any) -> Any:

@@ -36,7 +36,9 @@ def open_device() -> CupyDevice:
     try:
         import cupy
     except ImportError as error:
-        raise DeviceError(f"the GPU is used through CuPy, which is not installed; install ringleader[gpu] or {CPU_INSTEAD}") from error
+        raise DeviceError(
+            f"the GPU is used through CuPy, which is not installed; install ringleader[gpu] or {CPU_INSTEAD}"
+        ) from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -145,9 +147,13 @@ def _said_plainly() -> Iterator[None]:
             f"use dtype float32, a lower rank or fewer negatives, or {CPU_INSTEAD}"
         ) from error
     except cupy.cuda.compiler.CompileException as error:
-        raise DeviceError(f"a kernel could not be compiled for this GPU: {_first_line(error)}; {CPU_INSTEAD}") from error
+        raise DeviceError(
+            f"a kernel could not be compiled for this GPU: {_first_line(error)}; {CPU_INSTEAD}"
+        ) from error
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        raise DeviceError(f"the GPU failed: {_first_line(error)}; the last checkpoint is kept, and {CPU_INSTEAD}") from error
+        raise DeviceError(
+            f"the GPU failed: {_first_line(error)}; the last checkpoint is kept, and {CPU_INSTEAD}"
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

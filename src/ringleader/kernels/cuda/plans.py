@@ -12,9 +12,7 @@ FOLD = 32
 """Sums that are added up as one, in order, before the next level. Fixed: changing it changes the last bits."""
 
 
-def plan(
-    xp: Any, mode: int, entities: Any, own: tuple[Any, Any, Any], drawn: tuple[Any, Any, Any] | None
-) -> Blocks:
+def plan(xp: Any, mode: int, entities: Any, own: tuple[Any, Any, Any], drawn: tuple[Any, Any, Any] | None) -> Blocks:
     """Blocks from lists (begins, ends, cells) on the device. Same as: ``plan_blocks``, with one task."""
     begins, ends, cells = own
     count = len(entities)
@@ -31,12 +29,12 @@ def plan(
     return Blocks(mode, entities, *lists, ones, ones, xp.asarray(chunks), first_chunk, np.array([0, count]))
 
 
-def fold_levels(xp: Any, chunks: Any, first_chunk: Any, most: int = FOLD) -> list[tuple[Any, Any]]:
-    """How sums of pieces are added up until no block has more than ``most``: for each level the first place of each
+def fold_levels(xp: Any, chunks: Any, first_chunk: Any) -> list[tuple[Any, Any]]:
+    """How sums of pieces are added up until no block has more than FOLD: for each level the first place of each
     group among the sums (groups + 1,), and the first group of each block (blocks + 1,)."""
     levels = []
     owner = chunks[:, 0]
-    while len(owner) and int((first_chunk[1:] - first_chunk[:-1]).max()) > most:
+    while len(owner) and int((first_chunk[1:] - first_chunk[:-1]).max()) > FOLD:
         places = xp.arange(len(owner))
         starts = xp.flatnonzero((places - first_chunk[owner]) % FOLD == 0)
         folded = xp.zeros(len(first_chunk), np.int64)

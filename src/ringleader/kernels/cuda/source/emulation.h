@@ -2,8 +2,8 @@
 //
 // A launch runs its warps one after the other. Lanes run in the order that `descending` says, so that a missing
 // __syncwarp shows as a difference between the two orders; lanes that meet at different lines are an error; shared
-// memory starts as NaN. Only what the kernels use is here: blocks of one warp, __syncwarp, __shfl_sync and
-// __shfl_xor_sync of all lanes.
+// memory starts as NaN. Only what the kernels use is here: blocks of one warp, __syncwarp, __shfl_sync,
+// __shfl_xor_sync and the 8 x 8 x 4 product of all lanes.
 #pragma once
 
 #include <csetjmp>
@@ -46,7 +46,7 @@ struct Warp {
     jmp_buf scheduler;
     int current;
     char* stacks;
-    double slots[2][LANES];
+    double slots[2][LANES], others[2][LANES];
     int generation[LANES];
     void (*body)(void*);
     void* context;
@@ -116,6 +116,19 @@ inline T exchange(T value, int from, int line) {
     return value;
 }
 
+// c (8 x 8) += a (8 x 4) b (4 x 8) of the warp, in the places that the hardware's instruction has them.
+inline void multiply_add(double& even, double& odd, double a, double b, int line) {
+    Warp* w = warp;
+    int lane = w->current, turn = w->generation[lane]++ & 1, row = lane / 4, column = 2 * (lane % 4);
+    w->slots[turn][lane] = a;
+    w->others[turn][lane] = b;
+    wait(line);
+    for (int k = 0; k < 4; k++) {
+        even = std::fma(w->slots[turn][4 * row + k], w->others[turn][4 * column + k], even);
+        odd = std::fma(w->slots[turn][4 * row + k], w->others[turn][4 * (column + 1) + k], odd);
+    }
+}
+
 template <class... Types, size_t... Places>
 inline void call(void (*kernel)(Types...), void** arguments, std::index_sequence<Places...>) {
     kernel(*static_cast<std::remove_reference_t<Types>*>(arguments[Places])...);
@@ -163,7 +176,6 @@ int launch(void (*kernel)(Types...), unsigned blocks, size_t shared, void** argu
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
 #define UNROLL
-#define UNROLL_CELLS
 #define threadIdx (emulation::Place{(unsigned)emulation::warp->current})
 #define blockIdx emulation::block
 #define gridDim emulation::grid
@@ -171,6 +183,7 @@ int launch(void (*kernel)(Types...), unsigned blocks, size_t shared, void** argu
 #define __syncwarp() emulation::wait(__LINE__)
 #define __shfl_sync(mask, value, from) emulation::exchange(value, from, __LINE__)
 #define __shfl_xor_sync(mask, value, bits) emulation::exchange(value, emulation::warp->current ^ (bits), __LINE__)
+#define MULTIPLY_ADD(even, odd, a, b) emulation::multiply_add(even, odd, a, b, __LINE__)
 #define KERNEL(name)                                                                                            \
     extern "C" int launch_##name(unsigned blocks, size_t shared, void** arguments, int descending) {            \
         return emulation::launch(name, blocks, shared, arguments, descending);                                  \

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(32) drawn_keys(const int* tuples, w
 KERNEL(drawn_keys)
 
 DEVICE void own_is_one(const Room& room) {
-    for (int r = threadIdx.x; r < RANK; r += LANES) room.own[r] = 1;
+    for (int r = threadIdx.x; r < PADDED; r += LANES) room.own[r] = 1;
     __syncwarp();
 }
 
@@ -43,7 +43,8 @@ extern "C" __global__ void __launch_bounds__(32) log_odds(View view, whole count
         const whole last = start + LANES < count ? start + LANES : count;
         each_batch<OTHERS, CONTRAST_ROWS>(view, source, start, last, room, [&](const Batch& batch) {
             const int lane = threadIdx.x;
-            if (lane < batch.count) out[batch.position + lane] = log_odds_of_entry(room, lane);
+            const real phi = log_odds_of_entry(room, batch.count);
+            if (lane < batch.count) out[batch.position + lane] = phi;
         });
     }
 }
@@ -60,10 +61,11 @@ extern "C" __global__ void __launch_bounds__(32) log_likelihood(View view, whole
         real own = 0, drawn = 0;
         const whole last = (p + 1) * piece < count ? (p + 1) * piece : count;
         each_batch<OTHERS, CONTRAST_ROWS>(view, source, p * piece, last, room, [&](const Batch& batch) {
+            const real phi = log_odds_of_entry(room, batch.count);
             if (lane >= batch.count) return;
             bool observed;
             const real weight = weight_of_entry<CONTRAST_ROWS>(view, source, batch, lane, observed);
-            const real phi = log_odds_of_entry(room, lane), signed_phi = observed ? phi : -phi;
+            const real signed_phi = observed ? phi : -phi;
             const real value = weight * (fmin(signed_phi, 0.0) - log1p(exp(-fabs(phi))));
             if (observed)
                 own += value;

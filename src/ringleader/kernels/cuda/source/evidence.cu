@@ -8,23 +8,26 @@ extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View s
     const Room room = room_of(memory);
     const int lane = threadIdx.x;
     for (whole e = blockIdx.x; e < lists.count; e += gridDim.x) {
-        real x[COLUMNS], inverse[COLUMNS], none[COLUMNS];
-        Sums sums;
+        real x[COLUMNS], inverse[COLUMNS], gradient[COLUMNS], matrix[COLUMNS][RANK];
         take_own(view, lists.entities[e], room, x);
-        block_sums(view, lists, e, rule, room, sums);
-        add_prior(sums, x, rule);
-        UNROLL for (int c = 0; c < COLUMNS; c++) none[c] = 0;
-        factorise(sums.curvature, none, inverse, ~(Mask)0, room);
+        {
+            Tiles sums;
+            block_sums(view, lists, e, rule, room, sums);
+            spread(sums, lists.scale[e], room, gradient);
+        }
+        add_prior(x, rule, room, gradient);
+        take_matrix(room, matrix);
+        factorise(matrix, gradient, inverse, ~(Mask)0, room);
         UNROLL for (int k = 0; k < RANK; k++) {  // left of the diagonal: minus L, as the loop over cells wants it
             const real pivot = __shfl_sync(EVERY, inverse[k / LANES], k % LANES);
             UNROLL for (int c = 0; c < COLUMNS; c++)
-                if (k < lane + LANES * c) sums.curvature[c][k] *= -pivot;
+                if (k < lane + LANES * c) matrix[c][k] *= -pivot;
         }
         const Source source{lists.cells + lists.begins[e], nullptr, lists.ends[e] - lists.begins[e]};
         each_batch<-1, -1>(seen, source, 0, source.length, room, [&](const Batch& batch) {
+            const real phi = log_odds_of_entry(room, batch.count);
             if (lane < batch.count) {
                 const whole cell = source.cells[batch.position + lane];
-                const real phi = log_odds_of_entry(room, lane);
                 real sigma, omega;
                 sigma_and_weight(phi, rule.curvature, sigma, omega);
                 phis[cell] = phi;
@@ -37,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View s
                 UNROLL for (int k = 0; k < RANK - 1; k++) {
                     const real known = __shfl_sync(EVERY, vector[k / LANES], k % LANES);
                     UNROLL for (int c = 0; c < COLUMNS; c++)
-                        if (lane + LANES * c > k) vector[c] = fma(sums.curvature[c][k], known, vector[c]);
+                        if (lane + LANES * c > k) vector[c] = fma(matrix[c][k], known, vector[c]);
                 }
                 UNROLL for (int c = 0; c < COLUMNS; c++)
                     if (within(lane, c)) total += vector[c] * vector[c] * inverse[c];

@@ -30,7 +30,7 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
     real lambda[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         factors[c] = view.factors + column_of(lane, c);
-        lambda[c] = view.lambdas[column_of(lane, c)];
+        lambda[c] = within(lane, c) ? view.lambdas[lane + LANES * c] : 0.0;
     }
     for (whole start = first; start < last; start += round) {
         const int count = last - start < round ? (int)(last - start) : round;
@@ -57,19 +57,22 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
                 const int entries = FIXED_CONTRAST >= 0 && FIXED_CONTRAST <= LANES ? per_cell
                                   : per_cell - slice < LANES                       ? per_cell - slice
                                                                                    : LANES;
-                UNROLL_CELLS for (int i = 0; i < cells; i++) {
+                for (int i = 0; i < cells; i++) {
                     const int* places = room.places + (q + i) * width;
                     UNROLL for (int c = 0; c < COLUMNS; c++) {
                         real base = lambda[c];
                         UNROLL for (int o = 0; o < others; o++) base *= (real)factors[c][(whole)places[o] * RANK];
-                        real* row = room.rows + i * entries * STRIDE + column_of(lane, c);
+                        real* row = room.rows + i * entries * STRIDE + lane + LANES * c;
                         UNROLL for (int j = 0; j < entries; j++) {
                             real value = base;
                             if (contrast_rows) value *= (real)factors[c][(whole)places[others + slice + j] * RANK];
-                            if (within(lane, c)) row[j * STRIDE] = value;
+                            if (lane + LANES * c < PADDED) row[j * STRIDE] = value;
                         }
                     }
                 }
+                for (int i = cells * entries; i & 3; i++)  // whole steps of four entries: the last ones weigh nothing
+                    UNROLL for (int c = 0; c < COLUMNS; c++)
+                        if (lane + LANES * c < PADDED) room.rows[i * STRIDE + lane + LANES * c] = 0;
                 __syncwarp();
                 use(Batch{cells * entries, entries, slice, start + q, room.weight + q});
                 __syncwarp();
@@ -78,17 +81,17 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
     }
 }
 
-// Log-odds of the lane's entry of a batch: its row times room.own.
-DEVICE real log_odds_of_entry(const Room& room, int lane) {
-    const Pair* row = (const Pair*)(room.rows + lane * STRIDE);
-    const Pair* own = (const Pair*)room.own;
-    real even = 0, odd = 0;
-    UNROLL for (int r = 0; r < RANK / 2; r++) {
-        even = fma(row[r].x, own[r].x, even);
-        odd = fma(row[r].y, own[r].y, odd);
+// Log-odds of the lane's entry of a batch: its row times room.own. Same as: rows @ x.
+DEVICE real log_odds_of_entry(const Room& room, int count) {
+    const int lane = threadIdx.x;
+    for (int first = 0; first < count; first += 8) {  // eight entries at a time: only the first column of the product is used
+        real phi = 0, unused = 0;
+        const real* row = room.rows + (first + lane / 4) * STRIDE + lane % 4;
+        UNROLL for (int r = 0; r < PADDED; r += 4) MULTIPLY_ADD(phi, unused, row[r], room.own[r + lane % 4]);
+        if (lane % 4 == 0) room.entries[first + lane / 4].x = phi;
     }
-    if (RANK % 2) even = fma(room.rows[lane * STRIDE + RANK - 1], room.own[RANK - 1], even);
-    return even + odd;
+    __syncwarp();
+    return room.entries[lane].x;
 }
 
 // Weight of the lane's entry, and whether it was observed (y).

@@ -71,17 +71,6 @@ DEVICE Mask chosen(const bool* yes) {
     return bits;
 }
 
-// The curvature to room.rows, where the rest of the step reads it: row r, column s at r * STRIDE + s.
-DEVICE void put_matrix(const Sums& sums, const Room& room) {
-    const int lane = threadIdx.x;
-    __syncwarp();
-    UNROLL for (int c = 0; c < COLUMNS; c++)
-        if (within(lane, c)) {
-            UNROLL for (int r = 0; r < RANK; r++) room.rows[r * STRIDE + lane + LANES * c] = sums.curvature[c][r];
-        }
-    __syncwarp();
-}
-
 // F times a vector: the lane's coordinates of it.
 DEVICE void times_matrix(const Room& room, const real* vector, real* out) {
     const int lane = threadIdx.x;
@@ -112,22 +101,23 @@ DEVICE real coordinate_pass(const Room& room, real* point, real* residual, real 
     return largest / (size + 1e-300);
 }
 
-DEVICE void solve_free(const Room& room, Mask free, real* vector) {
-    const int lane = threadIdx.x;
-    real matrix[COLUMNS][RANK], inverse[COLUMNS];
+DEVICE void take_matrix(const Room& room, real (&matrix)[COLUMNS][RANK]) {
     UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(lane, c)];
+        UNROLL for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(threadIdx.x, c)];
+}
+
+// The solution for the free coordinates of the matrix in room.rows, 0 elsewhere.
+DEVICE void solve_free(const Room& room, Mask free, real* vector) {
+    real matrix[COLUMNS][RANK], inverse[COLUMNS];
+    take_matrix(room, matrix);
     factorise(matrix, vector, inverse, free, room);
     substitute(matrix, vector, inverse);
 }
 
-// point = argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in room.rows. Same as: solve_block(F, g, x, ...).
-__device__ __noinline__ void solve_block(const Room& room, const real* gradient, const real* x, bool nonnegative, real* point) {
-    real residual[COLUMNS], change[COLUMNS];
-    UNROLL for (int c = 0; c < COLUMNS; c++) {
-        point[c] = x[c];
-        residual[c] = gradient[c];
-    }
+// point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in room.rows; residual is g.
+// Same as: solve_block(F, g, x, nonnegative).
+__device__ __noinline__ void solve_in_place(Room room, bool nonnegative, real* residual, real* point) {
+    real change[COLUMNS];
     for (int round = 0; round < (nonnegative ? ROUND_LIMIT : 1); round++) {
         bool free[COLUMNS];
         UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = true;
@@ -156,6 +146,17 @@ __device__ __noinline__ void solve_block(const Room& room, const real* gradient,
     }
 }
 
+// The same from copies: what a call takes the address of would lie in memory all the time.
+DEVICE void solve_block(const Room& room, const real* gradient, const real* x, bool nonnegative, real* point) {
+    real residual[COLUMNS], moved[COLUMNS];
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        residual[c] = gradient[c];
+        moved[c] = x[c];
+    }
+    solve_in_place(room, nonnegative, residual, moved);
+    UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = moved[c];
+}
+
 // What a change gains on the quadratic bound: g'd - d' F d / 2.
 DEVICE real gain_of(const Room& room, const real* gradient, const real* change) {
     real used[COLUMNS], total = 0;
@@ -165,38 +166,36 @@ DEVICE real gain_of(const Room& room, const real* gradient, const real* change) 
     return sum_of_lanes(total);
 }
 
-// The new row of a block whose sums hold the prior and the labels. Same as: move_block(F, g, x, rule, rate).
-DEVICE void move_block(Sums& sums, const real* x, const Rule& rule, real rate, const Room& room, real* point) {
+// The new row of a block; gradient and curvature (in room.rows) hold the prior and the labels.
+// Same as: move_block(F, g, x, rule, rate).
+DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rate, const Room& room, real* point) {
     const int lane = threadIdx.x;
     real step = rule.step * rate;
     if (rule.action == GRADIENT) {
         if (rate == 0) {
             real trace = 0;
             UNROLL for (int c = 0; c < COLUMNS; c++)
-                UNROLL for (int r = 0; r < RANK; r++)
-                    if (r == lane + LANES * c) trace += sums.curvature[c][r];
+                if (within(lane, c)) trace += room.rows[(lane + LANES * c) * (STRIDE + 1)];
             step = rule.step / sum_of_lanes(trace);
         }
         UNROLL for (int c = 0; c < COLUMNS; c++) {
-            point[c] = x[c] + step * sums.gradient[c];
+            point[c] = x[c] + step * gradient[c];
             if (rule.nonnegative) point[c] = fmax(point[c], 0.0);
         }
         return;
     }
-    put_matrix(sums, room);
     if (rule.action == STATISTICS) {
         UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c];
-        coordinate_pass(room, point, sums.gradient, step, rule.nonnegative);
+        coordinate_pass(room, point, gradient, step, rule.nonnegative);
         return;
     }
     bool free[COLUMNS], clipped = false;
-    real change[COLUMNS], inverse[COLUMNS];
+    real change[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
-        free[c] = !rule.nonnegative || x[c] > 0 || sums.gradient[c] > 0;
-        change[c] = sums.gradient[c];
+        free[c] = !rule.nonnegative || x[c] > 0 || gradient[c] > 0;
+        change[c] = gradient[c];
     }
-    factorise(sums.curvature, change, inverse, chosen(free), room);
-    substitute(sums.curvature, change, inverse);
+    solve_free(room, chosen(free), change);
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         change[c] *= step;
         if (rule.nonnegative && x[c] + change[c] < fmax(TINY, ROUNDING * x[c])) {
@@ -206,8 +205,8 @@ DEVICE void move_block(Sums& sums, const real* x, const Rule& rule, real rate, c
     }
     // Without a clip the step gains; with one it may have lost: then go towards the constrained optimum, which cannot.
     const bool any = sum_of_lanes(clipped ? 1.0 : 0.0) > 0;
-    if (any && gain_of(room, sums.gradient, change) < 0) {
-        solve_block(room, sums.gradient, x, true, point);
+    if (any && gain_of(room, gradient, change) < 0) {
+        solve_block(room, gradient, x, true, point);
         UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = step * (point[c] - x[c]);
     }
     UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c] + change[c];

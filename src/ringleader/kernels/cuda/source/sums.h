@@ -1,17 +1,20 @@
-// Sums of a block: gradient and curvature over the entries of some positions. A lane holds columns of the curvature.
+// Sums of a block: gradient and curvature over the entries of some positions, in tiles that lie across the lanes.
 #pragma once
 #include "rows.h"
 
-struct Sums {
-    real curvature[COLUMNS][RANK];  // [c][r]: row r of column lane + 32 c; symmetric
-    real gradient[COLUMNS];
+#define UPPER (TILES * (TILES + 1) / 2)
+#define SUMS (64 * UPPER + PADDED)  // numbers of a sum in memory: the upper tiles, then the gradient
+
+// Tile (i, j), i <= j, of the curvature: the lane holds row 8 i + lane / 4 of columns 8 j + 2 (lane % 4) and the next.
+// Of the gradient it holds coordinates 8 i + lane / 4, summed over every fourth entry; `spread` adds the four up.
+struct Tiles {
+    real curvature[UPPER][2];
+    real gradient[TILES];
 };
 
-DEVICE void clear(Sums& sums) {
-    UNROLL for (int c = 0; c < COLUMNS; c++) {
-        sums.gradient[c] = 0;
-        UNROLL for (int r = 0; r < RANK; r++) sums.curvature[c][r] = 0;
-    }
+DEVICE void clear(Tiles& sums) {
+    UNROLL for (int t = 0; t < UPPER; t++) sums.curvature[t][0] = sums.curvature[t][1] = 0;
+    UNROLL for (int i = 0; i < TILES; i++) sums.gradient[i] = 0;
 }
 
 // Takes the row of a block to room.own, and the lane's part of it to x.
@@ -21,45 +24,40 @@ DEVICE void take_own(const View& view, whole entity, const Room& room, real* x) 
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         const int column = column_of(lane, c);
         x[c] = view.own_row ? view.own_row[column] : (real)view.factors[(view.first_row + entity) * RANK + column];
-        if (within(lane, c)) room.own[column] = x[c];
+        if (lane + LANES * c < PADDED) room.own[lane + LANES * c] = within(lane, c) ? x[c] : 0.0;
     }
     __syncwarp();
 }
 
 // Adds positions `first` to `last`. Same as: moments(rows, label, weight, x, rule).
 DEVICE void add_positions(const View& view, const Source& source, whole first, whole last, const Rule& rule,
-                          const Room& room, Sums& sums) {
+                          const Room& room, Tiles& sums) {
     each_batch<OTHERS, CONTRAST_ROWS>(view, source, first, last, room, [&](const Batch& batch) {
         const int lane = threadIdx.x;
+        const real phi = log_odds_of_entry(room, batch.count);
+        Pair entry{0, 0};
         if (lane < batch.count) {  // a lane weighs one entry
             bool observed;
             const real weight = weight_of_entry<CONTRAST_ROWS>(view, source, batch, lane, observed);
             real sigma, omega;
-            sigma_and_weight(log_odds_of_entry(room, lane), rule.curvature, sigma, omega);
-            room.entries[lane] = Pair{weight * omega, rule.half * weight * ((observed ? 1.0 : 0.0) - sigma)};
+            sigma_and_weight(phi, rule.curvature, sigma, omega);
+            entry = Pair{weight * omega, rule.half * weight * ((observed ? 1.0 : 0.0) - sigma)};
         }
+        room.entries[lane] = entry;
         __syncwarp();
-        for (int i = 0; i < batch.count; i++) {  // a lane adds to its columns
-            const Pair entry = room.entries[i];
-            const real* row = room.rows + i * STRIDE;
-            real weighted[COLUMNS];
-            UNROLL for (int c = 0; c < COLUMNS; c++) {
-                const real mine = row[column_of(lane, c)];
-                sums.gradient[c] = fma(entry.y, mine, sums.gradient[c]);
-                weighted[c] = entry.x * mine;
+        for (int step = 0; step < batch.count; step += 4) {  // four entries at a time
+            const Pair weights = room.entries[step + lane % 4];
+            const real* row = room.rows + (step + lane % 4) * STRIDE + lane / 4;
+            real part[TILES], weighted[TILES];
+            UNROLL for (int i = 0; i < TILES; i++) {
+                part[i] = row[8 * i];
+                weighted[i] = weights.x * part[i];
+                sums.gradient[i] = fma(weights.y, part[i], sums.gradient[i]);
             }
-            UNROLL for (int r = 0; r + 1 < RANK; r += 2) {
-                const Pair pair = *(const Pair*)(row + r);
-                UNROLL for (int c = 0; c < COLUMNS; c++) {
-                    sums.curvature[c][r] = fma(pair.x, weighted[c], sums.curvature[c][r]);
-                    sums.curvature[c][r + 1] = fma(pair.y, weighted[c], sums.curvature[c][r + 1]);
-                }
-            }
-            if (RANK % 2) {
-                const real last_one = row[RANK - 1];
-                UNROLL for (int c = 0; c < COLUMNS; c++)
-                    sums.curvature[c][RANK - 1] = fma(last_one, weighted[c], sums.curvature[c][RANK - 1]);
-            }
+            int t = 0;
+            UNROLL for (int i = 0; i < TILES; i++)
+                UNROLL for (int j = i; j < TILES; j++, t++)
+                    MULTIPLY_ADD(sums.curvature[t][0], sums.curvature[t][1], part[i], weighted[j]);
         }
     });
 }
@@ -72,17 +70,18 @@ DEVICE Source source_of(const Lists& lists, whole e) {
     return source;
 }
 
-DEVICE void put_sums(const Sums& sums, double* out) {
+DEVICE void put_sums(const Tiles& sums, double* out) {
     const int lane = threadIdx.x;
-    UNROLL for (int c = 0; c < COLUMNS; c++) {
-        if (!within(lane, c)) continue;
-        UNROLL for (int r = 0; r < RANK; r++) out[r * RANK + lane + LANES * c] = sums.curvature[c][r];
-        out[RANK * RANK + lane + LANES * c] = sums.gradient[c];
+    UNROLL for (int t = 0; t < UPPER; t++) ((Pair*)out)[LANES * t + lane] = Pair{sums.curvature[t][0], sums.curvature[t][1]};
+    UNROLL for (int i = 0; i < TILES; i++) {
+        const real half = sums.gradient[i] + __shfl_xor_sync(EVERY, sums.gradient[i], 1);
+        const real all = half + __shfl_xor_sync(EVERY, half, 2);
+        if (lane % 4 == 0) out[64 * UPPER + 8 * i + lane / 4] = all;
     }
 }
 
-// Gradient and curvature of block e over all its entries; a long one adds up the sums of its pieces in order.
-DEVICE void block_sums(const View& view, const Lists& lists, whole e, const Rule& rule, const Room& room, Sums& sums) {
+// Sums of block e over all its entries; a long one adds up the sums of its pieces in order.
+DEVICE void block_sums(const View& view, const Lists& lists, whole e, const Rule& rule, const Room& room, Tiles& sums) {
     const int lane = threadIdx.x;
     clear(sums);
     const whole first = lists.first_chunk[e], last = lists.first_chunk[e + 1];
@@ -92,19 +91,38 @@ DEVICE void block_sums(const View& view, const Lists& lists, whole e, const Rule
         add_positions(view, source_of(lists, e), 0, length, rule, room, sums);
     }
     for (whole chunk = first; chunk < last; chunk++) {
-        const double* part = lists.sums + chunk * (RANK + 1) * RANK;
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            UNROLL for (int r = 0; r < RANK; r++) sums.curvature[c][r] += part[r * RANK + column_of(lane, c)];
-            sums.gradient[c] += part[RANK * RANK + column_of(lane, c)];
+        const double* part = lists.sums + chunk * SUMS;
+        UNROLL for (int t = 0; t < UPPER; t++) {
+            const Pair pair = ((const Pair*)part)[LANES * t + lane];
+            sums.curvature[t][0] += pair.x;
+            sums.curvature[t][1] += pair.y;
+        }
+        if (lane % 4 == 0) {
+            UNROLL for (int i = 0; i < TILES; i++) sums.gradient[i] += part[64 * UPPER + 8 * i + lane / 4];
         }
     }
-    const real scale = lists.scale[e];
-    if (scale != 1.0) {
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            UNROLL for (int r = 0; r < RANK; r++) sums.curvature[c][r] *= scale;
-            sums.gradient[c] *= scale;
+}
+
+// The curvature, times `scale`, to room.rows (row r, column s at r * STRIDE + s); the lane's part of the gradient.
+DEVICE void spread(const Tiles& sums, real scale, const Room& room, real* gradient) {
+    const int lane = threadIdx.x;
+    __syncwarp();
+    int t = 0;
+    UNROLL for (int i = 0; i < TILES; i++) {
+        UNROLL for (int j = i; j < TILES; j++, t++) {
+            const int row = 8 * i + lane / 4, column = 8 * j + 2 * (lane % 4);
+            UNROLL for (int d = 0; d < 2; d++) {
+                if (PADDED > ROWS && (row >= ROWS || column + d >= ROWS)) continue;
+                room.rows[row * STRIDE + column + d] = scale * sums.curvature[t][d];
+                if (i != j) room.rows[(column + d) * STRIDE + row] = scale * sums.curvature[t][d];
+            }
         }
+        const real half = sums.gradient[i] + __shfl_xor_sync(EVERY, sums.gradient[i], 1);
+        const real all = half + __shfl_xor_sync(EVERY, half, 2);
+        if (lane % 4 == 0) room.line[8 * i + lane / 4] = scale * all;
     }
+    __syncwarp();
+    UNROLL for (int c = 0; c < COLUMNS; c++) gradient[c] = room.line[column_of(lane, c)];
 }
 
 // Prior variance: fixed, or the mode of its inverse gamma given x. Same as: prior_variance(x, rule).
@@ -113,18 +131,13 @@ DEVICE real prior_variance(real x, const Rule& rule) {
     return fmax((x * x + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor);
 }
 
-DEVICE void add_to_diagonal(Sums& sums, const real* values) {
+// Adds the prior to the gradient, and to the diagonal in room.rows.
+DEVICE void add_prior(const real* x, const Rule& rule, const Room& room, real* gradient) {
     const int lane = threadIdx.x;
-    UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL for (int r = 0; r < RANK; r++)
-            if (r == column_of(lane, c)) sums.curvature[c][r] += values[c];
-}
-
-DEVICE void add_prior(Sums& sums, const real* x, const Rule& rule) {
-    real inverse[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
-        inverse[c] = 1.0 / prior_variance(x[c], rule);
-        sums.gradient[c] -= x[c] * inverse[c];
+        const real inverse = 1.0 / prior_variance(x[c], rule);
+        gradient[c] -= x[c] * inverse;
+        if (within(lane, c)) room.rows[(lane + LANES * c) * (STRIDE + 1)] += inverse;
     }
-    add_to_diagonal(sums, inverse);
+    __syncwarp();
 }

@@ -8,7 +8,10 @@
 #else
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-#define UNROLL_CELLS _Pragma("unroll 2")
+// c (8 x 8) += a (8 x 4) b (4 x 8): lane l gives a[l / 4][l % 4] and b[l % 4][l / 4], and holds c[l / 4][2 (l % 4)] and
+// the number right of it.
+#define MULTIPLY_ADD(even, odd, a, b)                                                                       \
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(even), "+d"(odd) : "d"(a), "d"(b))
 #define SHARED(name) extern __shared__ __align__(16) char name[]
 #define KERNEL(name)
 #endif
@@ -22,8 +25,11 @@ typedef unsigned long long Bits;
 #define COLUMNS ((RANK + 31) / 32)
 #define LANES 32
 #define MAX_MODES 16
-// Distance of the rows of matrices in shared memory: an odd number of pairs, so that 8 lanes read 8 rows without conflict.
-#define STRIDE (2 * (((RANK + 1) / 2) | 1))
+// Matrices are products of tiles of 8 x 8. In shared memory their rows are STRIDE apart, 4 more than a multiple of 8, so
+// that 4 rows of 4 numbers lie in 16 different banks.
+#define TILES ((RANK + 7) / 8)
+#define PADDED (8 * TILES)
+#define STRIDE (PADDED + 4)
 #define ROWS (RANK > LANES ? RANK : LANES)
 
 #define EM 0
@@ -62,7 +68,7 @@ struct Lists {
     const double *scale, *rate;
     const whole* chunks;       // (n_chunks, 3): block, first, last
     const whole* first_chunk;  // (blocks + 1,): places of a block's sums, after folding
-    double* sums;              // (n, RANK + 1, RANK): curvature, then gradient
+    double* sums;              // (n, SUMS)
     whole count, n_chunks;
     int is_contrast;
 };
@@ -84,10 +90,10 @@ struct Carried {
     double* first;
 };
 
-// Shared memory of a warp; `room_bytes` in Python has the same sum.
+// Shared memory of a warp; ``Form.shared`` in Python has the same sum.
 struct Room {
     real* rows;    // (ROWS, STRIDE): design rows of a batch; later the curvature
-    real* own;     // (STRIDE,): x
+    real* own;     // (STRIDE,): x, then zeros
     real* line;    // (2, STRIDE + 2): a row of the matrix that is being factorised, or a vector
     Pair* entries; // (LANES,): weights of curvature and gradient
     real* weight;  // (LANES,): of a position's cell
