@@ -26,7 +26,7 @@ def shape_of(cells: int) -> tuple[int, ...]:
     return LARGEST if cells > 500_000_000 else (cells // 8, cells // 31, cells // 100, 5, 157)
 
 
-def check(backend: Any, ranks: list[int]) -> None:
+def check(backend: Any, ranks: list[int], cells: int) -> None:
     """Every operation against the reference."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "contract"))
     from bits import results
@@ -37,11 +37,8 @@ def check(backend: Any, ranks: list[int]) -> None:
     backend.lockstep_of_actors = ReferenceBackend.lockstep_of_actors
     backend.support_of_groups = ReferenceBackend.support_of_groups
     for rank in ranks:
-        made, again, expected = (
-            results(backend, rank, 2000),
-            results(backend, rank, 2000),
-            results(ReferenceBackend(), rank, 2000),
-        )
+        made, again = results(backend, rank, cells), results(backend, rank, cells)
+        expected = results(ReferenceBackend(), rank, cells)
         worst = {}
         for operation, arrays in made.items():
             for a, b, c in zip(arrays, expected[operation], again[operation], strict=True):
@@ -105,11 +102,13 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warps", type=int, nargs="*", default=[])
     parser.add_argument("--check-ranks", type=int, nargs="*", default=[1, 7, 24, 33, 64])
+    parser.add_argument("--cpu", type=int, default=0)
+    parser.add_argument("--check-cells", type=int, default=2000)
     given = parser.parse_args()
     backend = CudaBackend("cuda", open_device(), _NoPairs())
     print(backend.device.kind, backend.device.xp.__version__, flush=True)
     if given.check:
-        check(backend, given.check_ranks)
+        check(backend, given.check_ranks, given.check_cells)
     for cells in given.reviews:
         for rank, warps in [(rank, warps) for rank in given.rank for warps in given.warps or [0]]:
             if warps:
@@ -118,7 +117,57 @@ def main() -> None:
                 print("warps", warps)
             measure(backend, cells, rank, given.negatives, given.repeats, given.dtype)
             backend.device.xp.get_default_memory_pool().free_all_blocks()
+    if given.cpu:
+        compare_with_cpu(backend, given.cpu, given.rank[0], given.negatives)
     _report()
+
+
+def compare_with_cpu(backend: Any, cells: int, rank: int, negatives: int) -> None:
+    """The same sweeps of one market by the compiled backend, on two threads and on all, and by the GPU."""
+    from ringleader.counters import stream_key
+    from ringleader.kernels.layout import View, no_statistics, no_terms
+    from ringleader.kernels.numba.backend import NumbaBackend
+    from ringleader.runtime.machine import processors
+
+    sizes = shape_of(cells)
+    market = speed.draw_market(backend, cells, sizes, rank)
+    codes, start = market.codes.get(), market.factors.get()
+    grouped = [(offsets.get(), members.get()) for offsets, members in market.grouped]
+    entries, nothing = cells * (1 + negatives), (no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
+    after = {}
+    for threads in (2, processors()):
+        cpu = NumbaBackend(threads)
+        tuples = cpu.with_room(codes, negatives)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        view = View(tuples, np.ones(1), 0, start.astype(np.float64), starts, len(start), np.ones(rank))
+        plans = {k: cpu.plan(k, grouped[k]) for k in range(1, len(sizes))}
+        times = []
+        for sweep in range(4):
+            began = time.perf_counter()
+            cpu.draw_negatives(tuples, len(sizes), tuples[:, 0], stream_key(0, sweep))
+            for k in range(1, len(sizes)):
+                cpu.sweep_blocks(view, plans[k], speed.RULE, *nothing)
+            drawn = cpu.group_drawn(tuples, len(sizes), sizes[0])
+            cpu.sweep_blocks(view, cpu.plan(0, grouped[0], drawn), speed.RULE, *nothing)
+            cpu.log_likelihood(view)
+            times.append(time.perf_counter() - began)
+            if sweep == 0:
+                after[threads] = view.factors.copy()
+        middle = statistics.median(times[1:])
+        print(
+            f"CPU {threads} threads {cells:,} rank {rank}: {middle:.3f} s = {entries / middle / 1e6:.2f} M entries/s",
+            flush=True,
+        )
+    run = speed.DeviceSweep(backend, market, negatives)
+    run.run()
+    gap = np.abs(market.factors.get() - after[2]) / (np.abs(after[2]) + 1e-2)
+    print(
+        f"after one sweep: float32 on the GPU against float64 on the CPU, relative: median {np.median(gap):.1e}, "
+        f"99.9% {np.quantile(gap, 0.999):.1e}, most {gap.max():.1e}"
+    )
+    times = [sum(run.run().values()) for _ in range(5)]
+    middle = statistics.median(times)
+    print(f"GPU {cells:,}: {middle:.1f} ms = {entries / middle / 1e3:.0f} M entries/s", flush=True)
 
 
 class _NoPairs:

@@ -169,6 +169,11 @@ int launch(void (*kernel)(Types...), unsigned blocks, size_t shared, void** argu
 
 }  // namespace emulation
 
+template <class T>
+inline T fetch(const T* place) {
+    return *place;
+}
+
 #define __global__
 #define __device__
 #define __forceinline__ inline
@@ -176,6 +181,7 @@ int launch(void (*kernel)(Types...), unsigned blocks, size_t shared, void** argu
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
 #define UNROLL
+#define UNROLL_RANK
 #define threadIdx (emulation::Place{(unsigned)emulation::warp->current})
 #define blockIdx emulation::block
 #define gridDim emulation::grid

@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(32) log_odds(View view, whole count
         const whole last = start + LANES < count ? start + LANES : count;
         each_batch<OTHERS, CONTRAST_ROWS>(view, source, start, last, room, [&](const Batch& batch) {
             const int lane = threadIdx.x;
-            const real phi = log_odds_of_entry(room, batch.count);
+            const real phi = log_odds_of_entry(room);
             if (lane < batch.count) out[batch.position + lane] = phi;
         });
     }
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(32) log_likelihood(View view, whole
         real own = 0, drawn = 0;
         const whole last = (p + 1) * piece < count ? (p + 1) * piece : count;
         each_batch<OTHERS, CONTRAST_ROWS>(view, source, p * piece, last, room, [&](const Batch& batch) {
-            const real phi = log_odds_of_entry(room, batch.count);
+            const real phi = log_odds_of_entry(room);
             if (lane >= batch.count) return;
             bool observed;
             const real weight = weight_of_entry<CONTRAST_ROWS>(view, source, batch, lane, observed);

@@ -18,14 +18,14 @@ extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View s
         add_prior(x, rule, room, gradient);
         take_matrix(room, matrix);
         factorise(matrix, gradient, inverse, ~(Mask)0, room);
-        UNROLL for (int k = 0; k < RANK; k++) {  // left of the diagonal: minus L, as the loop over cells wants it
-            const real pivot = __shfl_sync(EVERY, inverse[k / LANES], k % LANES);
+        UNROLL_RANK for (int k = 0; k < RANK; k++) {  // left of the diagonal: minus L, as the loop over cells wants it
+            const real pivot = coordinate(inverse, k);
             UNROLL for (int c = 0; c < COLUMNS; c++)
                 if (k < lane + LANES * c) matrix[c][k] *= -pivot;
         }
         const Source source{lists.cells + lists.begins[e], nullptr, lists.ends[e] - lists.begins[e]};
         each_batch<-1, -1>(seen, source, 0, source.length, room, [&](const Batch& batch) {
-            const real phi = log_odds_of_entry(room, batch.count);
+            const real phi = log_odds_of_entry(room);
             if (lane < batch.count) {
                 const whole cell = source.cells[batch.position + lane];
                 real sigma, omega;
@@ -37,8 +37,8 @@ extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View s
                 real vector[COLUMNS], total = 0;
                 UNROLL for (int c = 0; c < COLUMNS; c++)
                     vector[c] = rule.nonnegative && x[c] == 0 ? 0.0 : room.rows[i * STRIDE + column_of(lane, c)];
-                UNROLL for (int k = 0; k < RANK - 1; k++) {
-                    const real known = __shfl_sync(EVERY, vector[k / LANES], k % LANES);
+                UNROLL_RANK for (int k = 0; k < RANK - 1; k++) {
+                    const real known = coordinate(vector, k);
                     UNROLL for (int c = 0; c < COLUMNS; c++)
                         if (lane + LANES * c > k) vector[c] = fma(matrix[c][k], known, vector[c]);
                 }

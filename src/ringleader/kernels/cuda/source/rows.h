@@ -26,6 +26,10 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
     const int width = others + contrast_rows, per_cell = contrast_rows > 0 ? contrast_rows : 1;
     const int group = per_cell < LANES ? LANES / per_cell : 1;  // cells of a batch
     const int round = LANES / group * group;
+    constexpr bool FIXED = FIXED_OTHERS >= 0 && FIXED_CONTRAST >= 0 && FIXED_CONTRAST <= LANES;
+    constexpr int WIDEST = FIXED ? FIXED_OTHERS + FIXED_CONTRAST + 1 : MAX_MODES + LANES;
+    constexpr int GROUP = FIXED && FIXED_CONTRAST > 0 ? LANES / FIXED_CONTRAST : LANES;
+    constexpr int TOGETHER = !FIXED || COLUMNS > 1 ? 1 : FIXED_CONTRAST == 0 ? 4 : GROUP % 2 ? 1 : 2;  // cells
     const stored* factors[COLUMNS];
     real lambda[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
@@ -54,19 +58,29 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
         for (int q = 0; q < count; q += group) {
             const int cells = count - q < group ? count - q : group;
             for (int slice = 0; slice < per_cell; slice += LANES) {  // more than one where a cell has over 32 entries
-                const int entries = FIXED_CONTRAST >= 0 && FIXED_CONTRAST <= LANES ? per_cell
-                                  : per_cell - slice < LANES                       ? per_cell - slice
-                                                                                   : LANES;
-                for (int i = 0; i < cells; i++) {
-                    const int* places = room.places + (q + i) * width;
-                    UNROLL for (int c = 0; c < COLUMNS; c++) {
-                        real base = lambda[c];
-                        UNROLL for (int o = 0; o < others; o++) base *= (real)factors[c][(whole)places[o] * RANK];
-                        real* row = room.rows + i * entries * STRIDE + lane + LANES * c;
-                        UNROLL for (int j = 0; j < entries; j++) {
-                            real value = base;
-                            if (contrast_rows) value *= (real)factors[c][(whole)places[others + slice + j] * RANK];
-                            if (lane + LANES * c < PADDED) row[j * STRIDE] = value;
+                const int entries = FIXED || per_cell - slice < LANES ? per_cell - slice : LANES;
+                for (int i = 0; i < cells; i += TOGETHER) {
+                    // All loads before the first use. Behind the last cell of a batch it comes again, and weighs nothing.
+                    stored fetched[TOGETHER][COLUMNS][WIDEST];
+                    UNROLL for (int t = 0; t < TOGETHER; t++) {
+                        const int* places = room.places + (q + (i + t < cells ? i + t : cells - 1)) * width;
+                        UNROLL for (int c = 0; c < COLUMNS; c++) {
+                            UNROLL for (int o = 0; o < others; o++) fetched[t][c][o] = fetch(factors[c] + (whole)places[o] * RANK);
+                            if (contrast_rows) {
+                                UNROLL for (int j = 0; j < entries; j++)
+                                    fetched[t][c][others + j] = fetch(factors[c] + (whole)places[others + slice + j] * RANK);
+                            }
+                        }
+                    }
+                    UNROLL for (int t = 0; t < TOGETHER; t++) {
+                        UNROLL for (int c = 0; c < COLUMNS; c++) {
+                            real base = lambda[c];
+                            UNROLL for (int o = 0; o < others; o++) base *= (real)fetched[t][c][o];
+                            real* row = room.rows + (i + t) * entries * STRIDE + lane + LANES * c;
+                            UNROLL for (int j = 0; j < entries; j++) {
+                                const real value = contrast_rows ? base * (real)fetched[t][c][others + j] : base;
+                                if (lane + LANES * c < PADDED) row[j * STRIDE] = value;
+                            }
                         }
                     }
                 }
@@ -82,14 +96,15 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
 }
 
 // Log-odds of the lane's entry of a batch: its row times room.own. Same as: rows @ x.
-DEVICE real log_odds_of_entry(const Room& room, int count) {
+DEVICE real log_odds_of_entry(const Room& room) {
     const int lane = threadIdx.x;
-    for (int first = 0; first < count; first += 8) {  // eight entries at a time: only the first column of the product is used
-        real phi = 0, unused = 0;
-        const real* row = room.rows + (first + lane / 4) * STRIDE + lane % 4;
-        UNROLL for (int r = 0; r < PADDED; r += 4) MULTIPLY_ADD(phi, unused, row[r], room.own[r + lane % 4]);
-        if (lane % 4 == 0) room.entries[first + lane / 4].x = phi;
-    }
+    real phi[4] = {0, 0, 0, 0}, unused[4] = {0, 0, 0, 0};  // of the products, the first columns alone are used
+    const real* row = room.rows + lane / 4 * STRIDE + lane % 4;
+    UNROLL for (int r = 0; r < PADDED; r += 4)
+        UNROLL for (int f = 0; f < 4; f++)
+            MULTIPLY_ADD(phi[f], unused[f], row[8 * f * STRIDE + r], room.own[r + lane % 4]);
+    UNROLL for (int f = 0; f < 4; f++)
+        if (lane % 4 == 0) room.entries[8 * f + lane / 4].x = phi[f];
     __syncwarp();
     return room.entries[lane].x;
 }

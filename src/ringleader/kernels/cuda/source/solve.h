@@ -21,14 +21,14 @@ DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse
         const bool mine = free >> column & 1;
         if (!mine) vector[c] = 0;
         least[c] = 0;
-        UNROLL for (int r = 0; r < RANK; r++) {
+        UNROLL_RANK for (int r = 0; r < RANK; r++) {
             if (!mine || !(free >> r & 1)) matrix[c][r] = r == column ? 1.0 : 0.0;
             // Only rounding can make a pivot vanish: the prior keeps the block positive.
             if (r == column) least[c] = 1e-14 * matrix[c][r] + 1e-300;
         }
     }
     __syncwarp();
-    UNROLL for (int k = 0; k < RANK; k++) {
+    UNROLL_RANK for (int k = 0; k < RANK; k++) {
         real* line = room.line + (k & 1) * (STRIDE + 2);  // two lines by turns: one meeting a step is enough
         UNROLL for (int c = 0; c < COLUMNS; c++) {
             const int column = lane + LANES * c;
@@ -43,7 +43,7 @@ DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse
             if (column == k) inverse[c] = pivot;
             const real multiple = column > k ? -matrix[c][k] * pivot : 0.0;
             vector[c] = fma(multiple, carried, vector[c]);
-            UNROLL for (int r = k + 1; r < RANK; r++) matrix[c][r] = fma(line[r], multiple, matrix[c][r]);
+            UNROLL_RANK for (int r = k + 1; r < RANK; r++) matrix[c][r] = fma(line[r], multiple, matrix[c][r]);
         }
     }
 }
@@ -52,9 +52,9 @@ DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse
 DEVICE void substitute(const real (&matrix)[COLUMNS][RANK], real* vector, const real* inverse) {
     const int lane = threadIdx.x;
     real scaled[COLUMNS];
-    UNROLL for (int k = RANK - 1; k > 0; k--) {
+    UNROLL_RANK for (int k = RANK - 1; k > 0; k--) {
         UNROLL for (int c = 0; c < COLUMNS; c++) scaled[c] = vector[c] * inverse[c];
-        const real known = __shfl_sync(EVERY, scaled[k / LANES], k % LANES);
+        const real known = coordinate(scaled, k);
         UNROLL for (int c = 0; c < COLUMNS; c++)
             if (lane + LANES * c < k) vector[c] = fma(-matrix[c][k], known, vector[c]);
     }
@@ -103,7 +103,7 @@ DEVICE real coordinate_pass(const Room& room, real* point, real* residual, real 
 
 DEVICE void take_matrix(const Room& room, real (&matrix)[COLUMNS][RANK]) {
     UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(threadIdx.x, c)];
+        UNROLL_RANK for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(threadIdx.x, c)];
 }
 
 // The solution for the free coordinates of the matrix in room.rows, 0 elsewhere.

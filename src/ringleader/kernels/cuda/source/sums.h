@@ -34,7 +34,7 @@ DEVICE void add_positions(const View& view, const Source& source, whole first, w
                           const Room& room, Tiles& sums) {
     each_batch<OTHERS, CONTRAST_ROWS>(view, source, first, last, room, [&](const Batch& batch) {
         const int lane = threadIdx.x;
-        const real phi = log_odds_of_entry(room, batch.count);
+        const real phi = log_odds_of_entry(room);
         Pair entry{0, 0};
         if (lane < batch.count) {  // a lane weighs one entry
             bool observed;

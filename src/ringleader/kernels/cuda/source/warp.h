@@ -8,10 +8,27 @@
 #else
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+// Loops over the rank are written out where a matrix fits into registers; beyond, they would take minutes to compile.
+#if RANK > 32
+#define UNROLL_RANK _Pragma("unroll 1")
+#else
+#define UNROLL_RANK _Pragma("unroll")
+#endif
 // c (8 x 8) += a (8 x 4) b (4 x 8): lane l gives a[l / 4][l % 4] and b[l % 4][l / 4], and holds c[l / 4][2 (l % 4)] and
 // the number right of it.
 #define MULTIPLY_ADD(even, odd, a, b)                                                                       \
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(even), "+d"(odd) : "d"(a), "d"(b))
+// A number of a factor row that this launch does not write. Written out, lest the compiler load it where it is used.
+__device__ __forceinline__ float fetch(const float* place) {
+    float value;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(place));
+    return value;
+}
+__device__ __forceinline__ double fetch(const double* place) {
+    double value;
+    asm volatile("ld.global.nc.f64 %0, [%1];" : "=d"(value) : "l"(place));
+    return value;
+}
 #define SHARED(name) extern __shared__ __align__(16) char name[]
 #define KERNEL(name)
 #endif
@@ -147,7 +164,7 @@ DEVICE void sigma_and_weight(real phi, int curvature, real& sigma, real& omega) 
         omega = decay * one * one;
     } else if (fabs(phi) < 0.01) {
         real square = phi * phi;
-        omega = 0.25 - square / 48 + square * square / 480;
+        omega = 0.25 - square * (1.0 / 48) + square * square * (1.0 / 480);
     } else {
         omega = (sigma - 0.5) / phi;
     }
