@@ -111,7 +111,7 @@ def _compiled(kernel: str, form: Form) -> Any:
 
 def warps_wanted(rank: int) -> int:
     """Warps that a multiprocessor should hold at once: bounds the registers of a lane."""
-    return 16 if rank <= 24 else 12 if rank <= 32 else 8
+    return 20 if rank <= 24 else 12 if rank <= 32 else 8
 
 
 @functools.cache
