@@ -32,7 +32,7 @@ chromium:
 	@test -x $(CHROMIUM) || { $(APT) update -qq && $(APT) install -y -qq --no-install-recommends chromium; } \
 		>/dev/null 2>&1 || echo "no chromium: the report is not tested in a browser"
 
-test: $(VENV)/.installed-test chromium
+test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy

@@ -27,6 +27,10 @@ class ModelFileError(RingleaderError):
     """A stored model is missing, damaged, foreign or too new."""
 
 
+class ModelBusyError(ModelFileError):
+    """Another process is writing to the model, or did so since it was loaded."""
+
+
 class ResumeError(ModelFileError):
     """A fit cannot be resumed, because its data or its settings changed."""
 
@@ -41,3 +45,7 @@ class NumericalError(RingleaderError):
 
 class DeviceError(RingleaderError):
     """There is no GPU, it cannot be used, or it failed."""
+
+
+class RingleaderWarning(UserWarning):
+    """What the user should know, and the work goes on: reviews that were left out, a batch that was taken in before."""

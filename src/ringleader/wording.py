@@ -5,6 +5,7 @@ Names are hostile until they have been here: ids, columns and files are chosen b
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import unicodedata
@@ -15,6 +16,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
+
+GLOSSARY = {
+    "agreement": "the part of a group's reviews at its places that are on the same side of the rating scale",
+    "calibration": "how far probabilities keep their word: of accounts given 70%, about 70% should turn out bad; the "
+    "figure is the mean distance from that, so that 0 is best",
+    "core": "a group of accounts that act in lockstep: the same sellers or products in the same weeks, more often than "
+    "chance and shared taste explain",
+    "density": "of all the times the members of a core could have met (each reviewer at each place), the share in "
+    "which they did review",
+    "effective rank": "how many components of the decomposition carry weight; below the rank that was asked for, there "
+    "is room enough",
+    "evidence": "how far reviews fit a group of accounts better than popularity alone explains, in units of its own "
+    "uncertainty: below 1 it is noise",
+    "expected": "how many there would be if everybody went on as often as they do, and places stayed as popular as "
+    "they are, but nobody acted together",
+    "interval": "where the probability lies in nine cases of ten, as the labels that are known leave it open",
+    "lockstep": "acting together: two reviewers who review the same product or seller in the same weeks, again and "
+    "again, with ratings alike",
+    "log10_p": "logarithm of the chance that a market without lockstep shows any group like this: -6 is one in a "
+    "million",
+    "log_odds": "how far one review fits its group of accounts beyond popularity: 0 says nothing, 2 is seven times as "
+    "likely",
+    "partner": "an account that another met more often than was to be expected",
+    "probability": "how sure the model is that an account is abusive, from what is known of labelled accounts",
+    "score": "what accounts are sorted by: the probability where there are labels, else the suspicion",
+    "strength": "the probability that an account belongs to a core",
+    "suspicion": "evidence and lockstep together, without any label: higher is worse, and it is no probability",
+}
+"""Words that people meet on a page, in a terminal or in the console, each explained once."""
 
 HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Unicode categories that steer a terminal or a page, or hide text: controls, bidi marks, surrogates, separators."""
@@ -85,9 +116,72 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.00995 else f"{100 * share:.1g}%"
 
 
+def rounded_percent(share: float) -> str:
+    """A share as ``percent`` says it, but never rounded to all or to none: 99.8% stays below 100%."""
+    if 0.995 <= share < 1:
+        return f"{math.floor(share * 1000) / 10:g}%"
+    return percent(share)
+
+
+def number(value: float) -> str:
+    """A count that need not be whole, such as one to be expected: 1,204, 47, 1.4, 0.03."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.95 else f"{value:.1g}"
+
+
 def power_of_ten(exponent: float) -> str:
     """``10⁻²¹⁸``, rounded towards one, so that it bounds what it stands for from above."""
     return "10" + str(math.ceil(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def probability(share: float) -> str:
+    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.9943%."""
+    return f"{share:.1%}" if 0.001 <= share <= 0.999 else f"{share:.4%}"
+
+
+def say_judged(row: Mapping[str, Any], target: str | None) -> str:
+    """The probability of a row of scores, or the value where labels are numbers, with its interval; else the score."""
+    for column, shown in (("probability", probability), ("value", "{:.4g}".format)):
+        judged = row.get(column)
+        if judged is not None and judged == judged:
+            low, high = row["lower"], row["upper"]
+            interval = f" (90% interval {shown(low)} to {shown(high)})" if low == low else ""
+            return f"{column} of {harmless(str(target))} {shown(judged)}{interval}"
+    return f"score {row['score']:.4g}"
+
+
+def said_of_label(label: float, target: str | None, without: float | None) -> str:
+    """What is known of a labelled account, what the model would say if it were not known, and why that is asked."""
+    of = "" if target in (None, "abuse") else f" of {harmless(str(target))}"
+    binary = label in (0.0, 1.0)
+    known = f"its label{of} is known: {({1.0: 'bad', 0.0: 'good'})[label] if binary else f'{label:g}'}"
+    if without is None:
+        return f"{known}; the score was learned from it too"
+    said = probability(without) if binary else f"{without:.4g}"
+    return f"{known}; without it the model would say {said}: whether the reviews bear the label out"
+
+
+def said_of_unit(unit: str) -> str:
+    """What the amounts of reasons are parts of."""
+    said = {"log-odds": "what it adds to the log-odds: +0.7 doubles the odds", "value": "what it adds to the value"}
+    return said.get(unit, "what it adds to the score")
+
+
+def html_text(text: str, limit: int = 400) -> str:
+    """Text as a notebook may show it: harmless, and escaped."""
+    return html.escape(harmless(text, limit))
+
+
+def html_table(frame: pd.DataFrame, caption: str, digits: str = ".3g") -> str:
+    """A small table for a notebook: every name harmless and escaped."""
+    head = "".join(f"<th>{html_text(str(name), 60)}</th>" for name in frame.columns)
+    rows = (
+        "".join(f'<td style="text-align:left">{html_text(cell(v, digits, thousands=True), 200)}</td>' for v in row)
+        for row in frame.itertuples(index=False)
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><caption>{html_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringleader.cli.models import open_snapshot
-from ringleader.cli.options import Json, ModelFolder, Raw, Top
+from ringleader.cli.options import Json, ModelFolder, Overwrite, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
@@ -29,12 +29,15 @@ def command(
         ),
     ] = None,
     raw: Raw = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """List the groups that act in lockstep, the most significant first.
 
     Example: ringleader cores model --output cores
     """
+    if output and not overwrite:
+        _refuse_other_files(Path(output))
     snapshot = open_snapshot(model)
     cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
@@ -60,6 +63,18 @@ def command(
         print("no cores: nobody acts together more than chance and taste explain")
         return
     show_first(frame, every=top is not None, write="DIR")
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """Lists of cores replace earlier ones; a file of the same name that is none, such as a review table, stays."""
+    for name in ("cores.csv", "members.csv", "reviews.csv"):
+        try:
+            with (folder / name).open("rb") as handle:
+                header = handle.read(80)
+        except OSError:  # it is not there, or cannot be written either
+            continue
+        if header.strip(b'"')[:4] != b"core":
+            raise StorageError(f"{folder / name} is no list of cores; choose another folder, or --overwrite")
 
 
 def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool) -> None:

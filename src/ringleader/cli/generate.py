@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.options import Json
+from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import VOICE, print_json
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, StorageError
 from ringleader.wording import counted
 
 
@@ -26,6 +27,7 @@ def command(
             help="How well the rings hide.",
         ),
     ] = "medium",
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Make a marketplace with known rings: reviews.parquet, labels.csv and truth.csv.
@@ -35,9 +37,13 @@ def command(
     if not folder:
         raise SettingsError("the folder has no name; say where to write the market")
     from ringleader.datasets.marketplace import marketplace
+    from ringleader.datasets.marketplace.generate import FILES
 
+    there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
+    if there and not overwrite:  # said before the work, and asked again when it is written
+        raise StorageError(f"{folder} holds {' and '.join(there)} already; choose another folder, or --overwrite")
     market = marketplace(reviews, difficulty=difficulty, seed=seed)
-    market.write(folder)
+    market.write(folder, overwrite=overwrite)
     truth = market.truth[market.truth["target"] == "abuse"]
     bad = {mode: int(group["label"].sum()) for mode, group in truth.groupby("mode")}
     rings = len({r for text in market.truth["ring"].fillna("") for r in str(text).split("|") if r})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ringleader.arrays import Numbers
 from ringleader.cores import Cores
+from ringleader.explain.own import cells_of, gathered
 from ringleader.judge import Contributions, Inputs
 from ringleader.signals.evidence import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
@@ -44,7 +44,7 @@ def strongest_reviews(
     tensor: SparseTensor, mode: int, code: int, reviews: ReviewEvidence, lockstep: Lockstep, most: int = SHOWN
 ) -> pd.DataFrame:
     """The reviews of an entity that speak loudest, by evidence and lockstep together."""
-    cells = _cells_of(tensor, mode, code)
+    cells = cells_of(tensor, mode, code)
     loud = np.log1p(lockstep.review_scores[cells])
     order = cells[np.argsort(-(reviews.evidence[cells] + loud), kind="stable")][:most]
     columns: dict[str, Any] = {
@@ -72,10 +72,10 @@ def nearest_known(
 ) -> pd.DataFrame:
     """The known bad entities that share more counterparts with an entity than popularity predicts."""
     other = lockstep.roles(tensor).rarest_partner(mode)
-    mine = _cells_of(tensor, mode, code)
+    mine = cells_of(tensor, mode, code)
     partners = np.unique(tensor.coordinates[mine, other])
     grouping = tensor.grouping(other)
-    cells = _gathered(grouping.offsets, grouping.cells, partners)
+    cells = gathered(grouping.offsets, grouping.cells, partners)
     owner, partner = tensor.coordinates[cells, mode].astype(np.int64), tensor.coordinates[cells, other].astype(np.int64)
     chosen = np.isin(owner, bad) & (owner != code)
     pairs = np.unique(owner[chosen] * tensor.shape[other] + partner[chosen])
@@ -96,7 +96,7 @@ def nearest_known(
 
 def _neighbour(tensor: SparseTensor, mode: int, other: int, mine: Numbers, entity: int) -> dict[str, Any]:
     """What an entity and a known bad one have in common, by name."""
-    theirs = _cells_of(tensor, mode, entity)
+    theirs = cells_of(tensor, mode, entity)
     both = np.intersect1d(tensor.coordinates[mine, other], tensor.coordinates[theirs, other])
     here = mine[np.isin(tensor.coordinates[mine, other], both)]
     there = theirs[np.isin(tensor.coordinates[theirs, other], both)]
@@ -127,15 +127,3 @@ def _commonest(tensor: SparseTensor, mode: int, cells: Numbers) -> list[str]:
 
 def _short(value: Any) -> str:
     return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
-
-
-def _cells_of(tensor: SparseTensor, mode: int, code: int) -> Numbers:
-    grouping = tensor.grouping(mode)
-    return np.asarray(grouping.cells[grouping.offsets[code] : grouping.offsets[code + 1]], np.int64)
-
-
-def _gathered(offsets: Numbers, cells: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> Numbers:
-    """The cells of several entities, one after the other."""
-    length = offsets[chosen + 1] - offsets[chosen]
-    start = np.repeat(offsets[chosen] - np.cumsum(length) + length, length)
-    return np.asarray(cells[start + np.arange(int(length.sum()))], np.int64)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Blocks, Statistics, Terms, View, no_statistics, plan_blocks
 from ringleader.learners.schedule import batch_cells, step_size
+from ringleader.model.evidence import head_evidence
 from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.priors import (
     balance,
@@ -57,7 +58,8 @@ def complete_pass(problem: Problem, state: State, move: Move, touched: Touched |
         lambda_step(problem, state, view, every, rule, (1.0, rate))
         state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
         balance(problem, state)
-    return _fetched(problem, state).replace(sweep=state.sweep + 1, steps=state.steps + 1)
+    state = _fetched(problem, state).replace(sweep=state.sweep + 1, steps=state.steps + 1)
+    return _read_evidence(problem, state, move)
 
 
 def _placed(problem: Problem, state: State) -> State:
@@ -78,7 +80,7 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
     for moved in batch_steps(problem, state, move):
         state = moved
     balance(problem, state)
-    return _fetched(problem, state).replace(sweep=state.sweep + 1)
+    return _read_evidence(problem, _fetched(problem, state).replace(sweep=state.sweep + 1), move)
 
 
 def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
@@ -125,6 +127,17 @@ def _move_heads(problem: Problem, state: State, mode: int, move: Move) -> None:
     for t in problem.targets_of(mode):
         rule = problem.rule(mode, step=move.step, action=move.action)
         head_step(problem, state, t, labelled_rows(problem, state, t), rule)
+
+
+def _read_evidence(problem: Problem, state: State, move: Move) -> State:
+    """The state with the evidence of its factors, and its heads moved to it; as it is where no head reads evidence."""
+    if not problem.reads_evidence:
+        return state
+    state = state.replace(evidence=head_evidence(problem, state))
+    for _ in range(problem.config.head_steps):
+        for mode in {target.mode for target in problem.targets}:
+            _move_heads(problem, state, mode, move)
+    return state
 
 
 def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:

@@ -8,7 +8,8 @@ from ringleader.arrays import Factors, Floats
 from ringleader.kernels.layout import Rule
 from ringleader.kernels.logistic import log_logistic
 from ringleader.model.negatives import negatives_of, view_of
-from ringleader.model.priors import gamma_shapes, tau
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.priors import gamma_shapes, head_coefficients, tau
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -33,8 +34,7 @@ def label_log_likelihood(problem: Problem, state: State) -> float:
     """Log-likelihood of all targets at the factor rows, up to constants."""
     total = 0.0
     for t, target in enumerate(problem.targets):
-        beta = state.heads[t]
-        psi = beta[0] + state.rows(target.mode)[target.codes].astype(np.float64) @ beta[1:]
+        psi = head_log_odds(state, t, target.mode, target.codes)
         if target.kind == "binary":
             total += float(log_logistic(target.values * psi).sum())
         else:
@@ -52,7 +52,7 @@ def log_prior(problem: Problem, state: State) -> float:
         total -= float((state.component_weights**2 / variance + np.log(variance)).sum()) / 2
         total -= float(((gamma_shapes(state.rank) + 1) * np.log(state.shrinkage) + 1 / state.shrinkage).sum())
     for t, target in enumerate(problem.targets if config.joint else ()):  # else labels do not count either
-        beta = state.heads[t]
+        beta = head_coefficients(state, t)
         if config.learn_variances:
             total -= (config.a_c + 1.5) * float(np.log(beta**2 + 2 * config.b1).sum())
         else:

@@ -63,14 +63,27 @@ def lambda_step(
 
 
 def balance(problem: Problem, state: State) -> None:
-    """Hand what |lambda| has above its cap to the factors, in place; the log-odds stay (model.md section 5, cure 4)."""
+    """Hand what |lambda| has above its cap to the factors, in place (model.md section 5, cure 4).
+
+    The log-odds of cells and of heads stay; carried statistics are those of the scaled design rows.
+    """
     cap = problem.config.lambda_cap
     if cap <= 0 or not problem.config.learn_lambda:
         return
     excess = np.maximum(np.abs(state.component_weights) / cap, 1.0)
-    if (excess > 1).any():
-        state.component_weights[:] /= excess
-        state.factors[:] *= problem.backend.place((excess ** (1 / state.modes)).astype(state.factors.dtype))
+    if not (excess > 1).any():
+        return
+    share = excess ** (1 / state.modes)
+    state.component_weights[:] /= excess
+    place = problem.backend.place
+    state.factors[:] *= place(share.astype(state.factors.dtype))
+    state.cavities[:] *= share
+    state.heads[:, 1:] /= share
+    if len(state.first):  # a row's design rows lost its share; lambda's, which have no lambda in them, gained all
+        first, second = np.triu_indices(state.rank)
+        for rows, scale in ((slice(None, -1), 1 / share), (slice(-1, None), excess)):
+            state.first[rows] *= place(scale)
+            state.second[rows] *= place((scale[first] * scale[second]).astype(state.second.dtype))
 
 
 def head_variance(beta: Floats, problem: Problem) -> Floats:
@@ -83,21 +96,36 @@ def head_variance(beta: Floats, problem: Problem) -> Floats:
     return variance
 
 
+def head_coefficients(state: State, target: int) -> Floats:
+    """All of a head as one block, (R + 1,), bias first; (R + 2,), the slope of the evidence last, where it has one."""
+    return np.concatenate([state.heads[target], state.evidence_slopes[target : target + 1]])
+
+
+def head_inputs(problem: Problem, state: State, target: int, rows: Floats) -> Floats:
+    """What the head of a target reads of its labelled entities: their rows (M, R), and their evidence where it does."""
+    if not len(state.evidence_slopes):
+        return rows
+    mode, codes = problem.targets[target].mode, problem.targets[target].codes
+    return np.column_stack([rows, state.evidence_of(mode)[codes]])
+
+
 def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: Rule) -> None:
     """One step of a target's head on the rows of its labelled entities, and its noise, in place."""
     values = problem.targets[target].values
     if len(values) == 0:
         return
-    beta, noise = state.heads[target], float(state.noise[target])
-    gradient, curvature = problem.backend.head_moments(rows, values, beta, noise, rule)
+    beta, noise = head_coefficients(state, target), float(state.noise[target])
+    inputs = head_inputs(problem, state, target, rows)
+    gradient, curvature = problem.backend.head_moments(inputs, values, beta, noise, rule)
     variance = head_variance(beta, problem)
     gradient -= beta / variance
     curvature[np.diag_indices_from(curvature)] += 1 / variance
     rate = 0.0 if rule.action == GRADIENT and problem.config.carry else 1.0
-    beta[:] = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    beta = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    state.heads[target], state.evidence_slopes[target : target + 1] = np.split(beta, [state.rank + 1])
     if noise > 0:
         config = problem.config
-        residual = values - beta[0] - np.einsum("mr,r->m", rows, beta[1:])
+        residual = values - beta[0] - np.einsum("mr,r->m", inputs, beta[1:])
         state.noise[target] = ((residual**2).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
 
 
@@ -110,13 +138,14 @@ def label_terms(problem: Problem, state: State, mode: int) -> Terms:
     order = np.argsort(codes, kind="stable")
     offsets = np.zeros(problem.tensor.shape[mode] + 1, np.int64)
     np.cumsum(np.bincount(codes, minlength=len(offsets) - 1), out=offsets[1:])
-    return Terms(
-        offsets,
-        np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order],
-        np.concatenate([problem.targets[t].values for t in targets])[order],
-        state.heads,
-        state.noise,
-    )
+    target = np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order]
+    value = np.concatenate([problem.targets[t].values for t in targets])[order]
+    if not len(state.evidence_slopes):
+        return Terms(offsets, target, value, state.heads, state.noise)
+    # Evidence is data here: a label has a head of its own, whose bias is beta0 + alpha e.
+    heads = state.heads[target]
+    heads[:, 0] += state.evidence_slopes[target] * state.evidence_of(mode)[codes[order]]
+    return Terms(offsets, np.arange(len(target), dtype=np.int32), value, heads, state.noise[target])
 
 
 def labelled_rows(problem: Problem, state: State, target: int) -> Floats:

@@ -53,6 +53,11 @@ class Problem:
         """Whether every sweep has negatives of its own. To the Gibbs sampler negatives are data: it never redraws."""
         return self.config.redraw and self.config.learner != "gibbs"
 
+    @property
+    def reads_evidence(self) -> bool:
+        """Whether joint heads read the evidence of their entities."""
+        return self.config.joint and self.config.head_evidence and bool(self.targets)
+
     def sweep_order(self) -> list[int]:
         """Every mode but the contrast mode in order, then the contrast mode."""
         contrast = self.config.contrast

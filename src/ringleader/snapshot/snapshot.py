@@ -17,17 +17,19 @@ import numpy as np
 from ringleader.arrays import Floats, Numbers, frozen
 from ringleader.cores import Cores, CoreSettings, find_cores
 from ringleader.errors import SettingsError
-from ringleader.explain import Explanation, explain
+from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
 from ringleader.judge.scores import ranked, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
 from ringleader.model.config import ModelConfig
+from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
 from ringleader.signals.evidence import review_evidence
 from ringleader.signals.lockstep import Lockstep, find_lockstep
+from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
@@ -35,7 +37,19 @@ if TYPE_CHECKING:
 
 
 LEARNED = (
-    *("aligned", "complete", "config", "covariates", "heads", "heldout", "history", "labels", "parameters", "problem"),
+    *(
+        "aligned",
+        "batches",
+        "complete",
+        "config",
+        "covariates",
+        "heads",
+        "heldout",
+        "history",
+        "labels",
+        "parameters",
+        "problem",
+    ),
     *("reading", "report", "resumed_from", "state", "targets", "tensor", "user_columns"),
 )
 """What a fitted detector shows of its snapshot, with an underscore behind the name."""
@@ -66,6 +80,7 @@ class Snapshot:
     history    : one entry for each sweep
     complete   : whether the fit came to its end; a checkpoint did not
     resumed_from : sweep of the checkpoint that the fit went on from
+    batches    : what was taken in, oldest first
     """
 
     parameters: Mapping[str, Any]
@@ -80,6 +95,7 @@ class Snapshot:
     history: tuple[Mapping[str, Any], ...]
     complete: bool
     resumed_from: int | None = None
+    batches: tuple[Batch, ...] = ()
     derived: Derived = Derived()
 
     def __post_init__(self) -> None:
@@ -199,8 +215,11 @@ class Snapshot:
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
         k, place = self.tensor.mode_index(mode), self.place(mode, name)
-        joint = None if self.judged else JointHeads(self.state.rows(k), self.state.heads, self.config.joint)
+        joint = None if self.judged else JointHeads(self.state, self.config.joint, self._joint_deviation)
         return choose_scorer(self.judge, k, place, joint)
+
+    def _joint_deviation(self, place: int) -> Floats:
+        return head_deviation(self.problem, self.state, place)
 
     def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
@@ -229,11 +248,11 @@ class Snapshot:
 
     def explain(self, mode: int | str, entity: Any, name: str | None = None) -> Explanation:
         """Why an entity has its score."""
-        k, code = self.tensor.mode_index(mode), int(self.codes(mode, [entity])[0])
-        table = self.scores(k, name)
-        own = self.tensor.vocabularies[k].decode(np.array([code]))[0]
-        row = table[table["entity"] == own].to_dict("records")[0]
-        return explain(self.signals, self.cores(), k, code, self.scorer(k, name), self.target(k, name), row)
+        return explain(self, mode, entity, name)
+
+    def account(self, mode: int | str, entity: Any, name: str | None = None) -> Account:
+        """Everything that a page about an account shows."""
+        return account(self, mode, entity, name)
 
     def contributions(self, mode: int | str, codes: Numbers, name: str | None = None) -> Contributions:
         """What each input adds to the scores of entities."""

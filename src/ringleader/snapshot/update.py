@@ -109,9 +109,12 @@ def touched_by_labels(before: Problem, after: Problem, shape: tuple[int, ...]) -
 
 def carry_heads(before: Problem, after: Problem, state: State) -> State:
     """The state with a joint head for each target of ``after``: its old one where it had one, else a fresh one."""
-    old = {(t.mode, t.name): (state.heads[i], state.noise[i]) for i, t in enumerate(before.targets)}
+    old = {
+        (t.mode, t.name): (state.heads[i], state.noise[i], state.evidence_slopes[i : i + 1])
+        for i, t in enumerate(before.targets)
+    }
     state = fresh_heads(after, state)
     for i, target in enumerate(after.targets):
         if (target.mode, target.name) in old:
-            state.heads[i], state.noise[i] = old[target.mode, target.name]
+            state.heads[i], state.noise[i], state.evidence_slopes[i : i + 1] = old[target.mode, target.name]
     return state

@@ -1,0 +1,235 @@
+"""Facts: the numbers behind the sentences about one account, each counted when a sentence asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.explain.own import OwnReviews
+from ringleader.explain.partners import Met, alike, counterparts
+from ringleader.judge import Inputs
+from ringleader.known.labels import Target
+from ringleader.signals import Signals
+from ringleader.signals.evidence import NOISE
+
+LIKELY = 0.5
+"""Probability from which an account counts as suspected."""
+FIRST = 0.05
+"""Where there are no probabilities: the share of a mode, by score, that counts as suspected."""
+LOUDEST = 40
+"""Reviewers of an account among whom a pair in lockstep is looked for."""
+
+
+class Believed(NamedTuple):
+    """What is believed and known of the entities of one mode.
+
+    score : (n_k,). probability : (n_k,), or None where the score is none. target : who is labelled, or None.
+    """
+
+    score: Floats
+    probability: Floats | None
+    target: Target | None
+
+    def known(self, bad: bool) -> Numbers:
+        """Codes of the known bad, or of the known good."""
+        if self.target is None or self.target.kind != "binary":
+            return np.zeros(0, np.int64)
+        return np.asarray(self.target.codes[(self.target.values > 0) == bad], np.int64)
+
+    def suspected(self) -> Bools:
+        """(n_k,) who is suspected: likely, or known, or else among the first by score."""
+        if self.probability is None:
+            first = max(round(FIRST * len(self.score)), 1)
+            return np.asarray(self.score >= np.partition(self.score, len(self.score) - first)[len(self.score) - first])
+        suspected = self.probability >= LIKELY
+        suspected[self.known(True)] = True
+        suspected[self.known(False)] = False
+        return np.asarray(suspected)
+
+
+class Share(NamedTuple):
+    """How many of some are of a kind, how many were to be expected, and some of them, the first first."""
+
+    seen: int
+    of: int
+    expected: float
+    codes: Numbers
+
+
+class Crowded(NamedTuple):
+    """The review of an account that came in the largest crowd: its cell, the counterpart, reviews alike, expected."""
+
+    cell: int
+    code: int
+    seen: int
+    expected: float
+
+
+class LockstepPair(NamedTuple):
+    """Two reviewers of an account who met elsewhere: who, on how many items, expected, and when (Unix seconds)."""
+
+    first: int
+    second: int
+    met: int
+    expected: float
+    cells: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """One account, and what is known around it.
+
+    inputs  : what no label enters, of its mode
+    beliefs : by mode of ids
+    target  : whose score is explained; None without labels
+    """
+
+    own: OwnReviews
+    signals: Signals
+    inputs: Inputs
+    beliefs: dict[int, Believed]
+    target: Target | None
+    _met: dict[int, Met] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def alike(self) -> Met:
+        """Others of its own mode whom it met."""
+        return alike(self.own)
+
+    def with_mode(self, mode: int) -> Met:
+        """Accounts of another mode that it has reviews with."""
+        if mode not in self._met:
+            self._met[mode] = counterparts(self.own, mode)
+        return self._met[mode]
+
+    @property
+    def counterpart_modes(self) -> tuple[int, ...]:
+        """Modes it acts on or, where it does not act, the mode that acts."""
+        return self.own.roles.items if self.own.acts else (self.own.roles.actor,)
+
+    def known_alike(self, bad: bool) -> Met:
+        """Known bad (or good) accounts of its own mode that it met more often than expected, most surprising first."""
+        rows = np.flatnonzero(np.isin(self.alike.codes, self.beliefs[self.own.mode].known(bad)))
+        return self.alike.chosen(rows).strongest(len(rows), least=1)
+
+    def share_of(self, mode: int, chosen: Bools) -> Share:
+        """How many of its counterparts of a mode are among the chosen; expected by the chosen's share of reviews."""
+        met, degrees = self.with_mode(mode), self.own.tensor.degrees(mode)
+        here = chosen[met.codes]
+        expected = len(met.codes) * float(degrees[chosen].sum()) / max(self.own.tensor.n_cells, 1)
+        codes = met.codes[here]
+        return Share(len(codes), len(met.codes), expected, codes[np.lexsort((codes, -self.beliefs[mode].score[codes]))])
+
+    def known_counterparts(self, mode: int, bad: bool) -> Share:
+        """How many of its counterparts of a mode are known bad (or good)."""
+        chosen = np.zeros(self.own.tensor.shape[mode], np.bool_)
+        chosen[self.beliefs[mode].known(bad)] = True
+        return self.share_of(mode, chosen)
+
+    def suspected_counterparts(self, mode: int) -> Share:
+        """How many of its counterparts of a mode are suspected."""
+        return self.share_of(mode, self.beliefs[mode].suspected())
+
+    def suspected_alike(self, most: int = 30) -> Share:
+        """How many of the accounts of its mode it shares most with are suspected; expected by their share of all."""
+        met, suspected = self.alike.strongest(most), self.beliefs[self.own.mode].suspected()
+        codes = met.codes[suspected[met.codes]]
+        return Share(len(codes), len(met.codes), len(met.codes) * float(suspected.mean()), codes)
+
+    def strangers(self, mode: int) -> Share:
+        """How many of its counterparts of a mode have no review with anybody else.
+
+        Expected: as many as there are reviews of accounts with a single one, of all reviews.
+        """
+        met, degrees = self.with_mode(mode), self.own.tensor.degrees(mode)
+        alone = met.codes[degrees[met.codes] == met.meetings]
+        single = float((degrees == 1).sum()) / max(self.own.tensor.n_cells, 1)
+        return Share(len(alone), len(met.codes), len(met.codes) * single, alone)
+
+    def elsewhere(self, mode: int) -> tuple[float, float]:
+        """Median number of reviews that its counterparts have elsewhere, and the same over all reviews' authors."""
+        met, degrees = self.with_mode(mode), self.own.tensor.degrees(mode)
+        order = np.sort(degrees)
+        middle = order[np.searchsorted(np.cumsum(order), order.sum() / 2)] if len(order) else 1
+        return float(np.median(degrees[met.codes] - met.meetings)), float(middle - 1)
+
+    def loud_reviews(self) -> Share:
+        """How many of its reviews have evidence beyond noise, and the strongest of them as cells."""
+        evidence, cells = self.signals.reviews.evidence, self.own.cells
+        loud = cells[evidence[cells] > NOISE]
+        usual = float((evidence > NOISE).mean()) if len(evidence) else 0.0
+        order = np.argsort(-evidence[loud], kind="stable")
+        return Share(len(loud), len(cells), len(cells) * usual, loud[order])
+
+    def lockstep_pair(self) -> LockstepPair | None:
+        """The two of its reviewers who are most in lockstep; None where no two of the loudest are."""
+        lockstep, own = self.signals.lockstep, self.own
+        scores = lockstep.review_scores[own.cells]
+        order = own.cells[np.argsort(-scores, kind="stable")][: 4 * LOUDEST]
+        people = np.array(list(dict.fromkeys(own.codes(own.roles.actor, order).tolist()))[:LOUDEST], np.int64)
+        among = lockstep.graph[people][:, people].tocoo()
+        if not among.nnz:
+            return None
+        best = int(np.argmax(among.data))
+        first, second = sorted(int(people[at[best]]) for at in (among.row, among.col))
+        theirs = OwnReviews(own.tensor, own.roles.actor, first, own.roles, own.settings)
+        met = alike(theirs)
+        at = np.flatnonzero(met.codes == second)
+        if not len(at):  # they met on sellers and never on the same product
+            return None
+        here, there = theirs.near
+        both = theirs.codes(theirs.mode, there) == second
+        cells = np.unique(np.concatenate([here[both], there[both]]))
+        return LockstepPair(first, second, int(met.meetings[at[0]]), float(met.expected[at[0]]), cells)
+
+    def opinion(self, mode: int) -> tuple[float, float] | None:
+        """Mean of its ratings, and of those that the same counterparts of a mode have with others."""
+        own = self.own
+        if own.roles.rating is None:
+            return None
+        other = own.joined(mode)[1]
+        theirs = other[own.codes(own.mode, other) != own.code]
+        if not len(theirs):
+            return None
+        values = own.rating_values
+        return float(values[own.codes(own.roles.rating)].mean()), float(
+            values[own.codes(own.roles.rating, theirs)].mean()
+        )
+
+    def newborn(self, mode: int) -> int | None:
+        """How many of its reviews came in the first period of their counterpart of a mode; None without times."""
+        own = self.own
+        if own.roles.time is None or not len(own.cells):
+            return None
+        mine, other = own.joined(mode)
+        first = np.full(len(own.cells), np.iinfo(np.int64).max)
+        np.minimum.at(first, np.searchsorted(own.cells, mine), own.times(other))
+        return int((own.times(own.cells) == first).sum())
+
+    def crowd(self, mode: int) -> Crowded | None:
+        """Its review in the largest crowd: others alike of the same counterpart, half a medium window to either side.
+
+        Expected: the counterpart's other reviews of that side, spread like the market's.
+        """
+        own, calendar = self.own, self.inputs.behaviour.calendar
+        if calendar is None or not len(own.cells):
+            return None
+        mine, other = own.joined(mode)
+        same = (own.sides(mine) == own.sides(other)) & (mine != other)
+        half = max(calendar.windows[1] // 2, 1)
+        close = same & (np.abs(own.times(mine) - own.times(other)) <= half * calendar.bin_seconds)
+        at = np.searchsorted(own.cells, mine)
+        seen = np.bincount(at[close], minlength=len(own.cells))
+        total = np.bincount(at[same], minlength=len(own.cells))
+        bins = (own.times(own.cells) - calendar.start) // calendar.bin_seconds
+        expected = total * calendar.share(bins - half, bins + half + 1)
+        excess = (seen - expected) / np.sqrt(expected + 1)
+        best = int(np.argmax(excess))
+        if not seen[best]:
+            return None
+        cell = int(own.cells[best])
+        return Crowded(cell, int(own.codes(mode)[best]), int(seen[best]), float(expected[best]))

@@ -1,0 +1,135 @@
+"""Reasons that are habits: when, how often and how kindly an account is reviewed or reviews. One function each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ringleader.explain.facts import Facts
+from ringleader.explain.own import HIGH, LOW
+from ringleader.explain.phrases import Said, counterpart_mode, mention, mode_name, span, were, when
+from ringleader.signals.behaviour.time import say_length
+from ringleader.wording import counted, number, plural, rounded_percent, say_time
+
+ALIKE = 0.1
+"""Largest difference of a share of ratings from the market's that is like everybody's."""
+
+
+def burst(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """``7 reviews with a rating of 4 to 5 in the 6 weeks from 2013-08-05, where 0.1 were to be expected``."""
+    covariates, own = facts.inputs.behaviour, facts.own
+    name = next((name for name in names if name in covariates.bursts), None)
+    if name is None or covariates.calendar is None:
+        return None
+    found, calendar = covariates.bursts[name], covariates.calendar
+    what = "reviews"
+    if name.startswith(("boost", "attack")) and own.roles.rating is not None:
+        ratings = own.rating_values[own.side_of_rating == (HIGH if name.startswith("boost") else LOW)]
+        ends = f"{ratings.min():g} to {ratings.max():g}" if len(ratings) > 1 else f"{ratings.min():g}"
+        what = f"reviews with a rating of {ends}"
+    length = say_length(found.length, calendar.bin_seconds)
+    if not found.z[own.code] > 0:
+        return Said((f"No burst: in no {length} did its {what} come more densely than the market's",), False)
+    start = say_time(np.datetime64(calendar.start + int(found.start[own.code]) * calendar.bin_seconds, "s"))
+    expected = float(found.expected[own.code])
+    said = f"{found.seen[own.code]:,.0f} {what} in the {length} from {start}, where {number(expected)}"
+    return Said((f"{said} {were(expected)} to be expected",), True)
+
+
+def rating(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """The rating that it has most too often, or that ratings are spread like everybody's."""
+    own = facts.own
+    if own.roles.rating is None or not own.volume:
+        return None
+    values, market = own.rating_values, own.tensor.degrees(own.roles.rating)
+    mine = np.bincount(own.codes(own.roles.rating), weights=own.weights, minlength=len(values)) / own.volume
+    usual = market / max(int(market.sum()), 1)
+    at = int(np.argmax(mine - usual))
+    if mine[at] - usual[at] < ALIKE:
+        top = int(np.argmax(usual))
+        said = f"Its {counted(own.volume, 'rating')} are spread like everybody's: {rounded_percent(float(mine[top]))} "
+        return Said((f"{said}are {values[top]:g}, against {rounded_percent(float(usual[top]))} of all",), False)
+    said = f"{round(mine[at] * own.volume):,} of its {counted(own.volume, 'rating')} are {values[at]:g}"
+    return Said((f"{said} ({rounded_percent(float(mine[at]))}, against {rounded_percent(float(usual[at]))} of all)",))
+
+
+def deviation(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Its ratings against those of the same counterparts with others."""
+    mode = counterpart_mode(facts, names[0])
+    opinion = facts.opinion(mode)
+    if opinion is None:
+        return None
+    many = plural(mode_name(facts, mode))
+    if facts.own.acts:
+        said = f"It rates its {many} {opinion[0]:.1f} on average, and others rate the same {many} {opinion[1]:.1f}"
+    else:
+        said = f"Its {many} rate it {opinion[0]:.1f} on average, and others {opinion[1]:.1f}"
+    return Said((said,))
+
+
+def concentration(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Its main counterpart."""
+    mode = counterpart_mode(facts, names[0])
+    met, name = facts.with_mode(mode), mode_name(facts, mode)
+    most = int(np.argmax(met.meetings))
+    own = counted(len(facts.own.cells), "review")
+    if len(met.codes) == 1:
+        said = f"All of its {own} have the {name} "
+    elif met.meetings[most] == 1:
+        return Said((f"Its {own} have as many {plural(name)}: no {name} comes twice",), False)
+    else:
+        said = (
+            f"{int(met.meetings[most]):,} of its {own}, with {counted(len(met.codes), name)} in all, have the {name} "
+        )
+    return Said((said, mention(facts, mode, int(met.codes[most]))))
+
+
+def volume(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """How many reviews it has, and how many others have fewer."""
+    degrees = facts.own.tensor.degrees(facts.own.mode)
+    below = float((degrees < degrees[facts.own.code]).mean())
+    many = plural(mode_name(facts, facts.own.mode))
+    said = f"{counted(facts.own.volume, 'review')}{when(facts, facts.own.cells)}"
+    return Said((f"{said}; {rounded_percent(below)} of {many} have fewer",))
+
+
+def rhythm(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """From when to when, how often, and the longest silence."""
+    own, calendar = facts.own, facts.inputs.behaviour.calendar
+    if calendar is None or not len(own.cells):
+        return None
+    bins = np.unique((own.times(own.cells) - calendar.start) // calendar.bin_seconds)
+    first, last = span(own, own.cells)
+    unit = say_length(1, calendar.bin_seconds).split()[-1]
+    gap = int(np.diff(bins).max()) if len(bins) > 1 else 0
+    silence = f"; the longest silence lasted {say_length(gap, calendar.bin_seconds)}" if gap > 1 else ""
+    life = int(bins[-1] - bins[0]) + 1
+    return Said((f"It has reviews in {len(bins):,} of the {counted(life, unit)} from {first} to {last}{silence}",))
+
+
+def age(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Reviews in the first period of a counterpart."""
+    mode, calendar = counterpart_mode(facts, names[0]), facts.inputs.behaviour.calendar
+    seen = facts.newborn(mode)
+    if seen is None or calendar is None:
+        return None
+    unit = say_length(1, calendar.bin_seconds).split()[-1]
+    said = f"{seen:,} of its {counted(len(facts.own.cells), 'review')} came in the {unit} of the first review of their "
+    return Said((f"{said}{mode_name(facts, mode)}",))
+
+
+def crowd(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """The review that came in the largest crowd."""
+    mode, calendar = counterpart_mode(facts, names[0]), facts.inputs.behaviour.calendar
+    found = facts.crowd(mode)
+    if found is None or calendar is None:
+        return Said((f"None of its reviews came in a crowd of reviews of the same {mode_name(facts, mode)}",), False)
+    around = say_length(2 * max(calendar.windows[1] // 2, 1) + 1, calendar.bin_seconds)
+    alike = "" if facts.own.roles.side_rating is None else " with ratings alike"
+    said = (
+        f" had {counted(found.seen, 'more review')}{alike} in the {around} around the review"
+        f"{when(facts, np.array([found.cell]))}, where {number(found.expected)} {were(found.expected)} to be expected"
+    )
+    who = f"{mode_name(facts, mode).capitalize()} "
+    return Said((who, mention(facts, mode, found.code), said), found.seen > found.expected)

@@ -1,0 +1,176 @@
+"""Reasons that are people: known and suspected accounts, those who act in lockstep, strangers. One function each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ringleader.explain.facts import FIRST, LIKELY, Facts
+from ringleader.explain.partners import Met
+from ringleader.explain.parts import Mention
+from ringleader.explain.phrases import (
+    Parts,
+    Said,
+    counterpart_mode,
+    enumerated,
+    mention,
+    mode_name,
+    share_said,
+    were,
+    when,
+)
+from ringleader.signals.behaviour.time import DAY, say_length
+from ringleader.wording import counted, number, plural
+
+
+def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Known accounts it acts with: first those of the mode that the strongest input speaks of."""
+    own = facts.own
+    word = "known bad" if positive else "known good"
+    for k in dict.fromkeys([*_modes(facts, names), *facts.beliefs]):
+        if k == own.mode:
+            met = facts.known_alike(positive)
+            if len(met.codes):
+                return Said(shared(facts, met, word))
+        elif k in facts.counterpart_modes:
+            share = facts.known_counterparts(k, positive)
+            if share.seen:
+                return share_said(facts, k, share, f"are {word}")._replace(bad=None)
+    if positive:
+        return Said(("It acts with accounts that act with known bad ones, and met none of these itself",))
+    return _no_known(facts)
+
+
+def _no_known(facts: Facts) -> Said:
+    """That it never met a known bad account, where that is so."""
+    own = facts.own
+    for k in (own.mode, *facts.counterpart_modes):
+        bad = facts.beliefs[k].known(True)
+        if not len(bad):
+            continue
+        if k == own.mode and not np.isin(facts.alike.codes, bad).any():
+            where = counted(facts.alike.of, mode_name(facts, own.through))
+            return Said((f"It has none of its {where} in common with any known bad {mode_name(facts, k)}",))
+        if k != own.mode and not facts.known_counterparts(k, True).seen:
+            return Said((f"None of its {counted(len(facts.with_mode(k).codes), mode_name(facts, k))} is known bad",))
+    return Said(("It acts with known bad accounts less than others do who are labelled",))
+
+
+def shared(facts: Facts, met: Met, word: str) -> Parts:
+    """``29 of its 47 reviewers also reviewed known bad S0507, where 1.4 were to be expected``."""
+    own, who = facts.own, mention(facts, met.mode, int(met.codes[0]))
+    seen, expected = int(met.meetings[0]), f"{number(float(met.expected[0]))} {were(float(met.expected[0]))}"
+    via = plural(mode_name(facts, met.via))
+    if own.acts:
+        first: Parts = (
+            f"It and {word} ",
+            who,
+            f" met on {seen:,} of its {met.of:,} {via}, within {_window(facts)} and with ratings alike, where "
+            f"{expected} to be expected",
+        )
+    else:
+        verb = "reviewed" if own.mode in own.roles.items else "have"
+        first = (
+            f"{seen:,} of its {met.of:,} {via} also {verb} {word} ",
+            who,
+            f", where {expected} to be expected",
+        )
+    also = met.codes[1:][met.meetings[1:] > 1]
+    return (*first, *enumerated(facts, met.mode, also, f"; there are more of the {word}: "))
+
+
+def neighbours(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """How suspected those are whom it meets."""
+    own = facts.own
+    k = next(iter(_modes(facts, names)), own.mode)
+    if k != own.mode:
+        return share_said(facts, k, facts.suspected_counterparts(k), _suspected(facts, k))
+    share, mode, via = facts.suspected_alike(), mode_name(facts, k), plural(mode_name(facts, own.through))
+    if not share.of:
+        return Said((f"It shares no more {via} with any other {mode} than were to be expected",), False)
+    how = "met more often than expected" if own.acts else f"shares more {via} with than expected"
+    said = (
+        f"Of {counted(share.of, mode)} that it {how}, {share.seen:,} {_suspected(facts, k)}, where "
+        f"{number(share.expected)} {were(share.expected)} to be expected"
+    )
+    return Said((said, *enumerated(facts, k, share.codes, ": ")), share.seen > share.expected)
+
+
+def _suspected(facts: Facts, mode: int) -> str:
+    if facts.beliefs[mode].probability is None:
+        return f"are among the first {FIRST:.0%} by score"
+    return f"are known bad or have a probability of at least {LIKELY:.0%}"
+
+
+def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Who acts together: it and a partner, or two of its reviewers."""
+    own = facts.own
+    if own.acts:
+        met = facts.alike.strongest(len(facts.alike.codes))
+        if not len(met.codes):
+            return Said(("Nobody met it more often than was to be expected",), False)
+        here, there = own.near
+        both = own.codes(met.mode, there) == met.codes[0]
+        others = f"; so did {counted(len(met.codes) - 1, 'other')}" if len(met.codes) > 1 else ""
+        last = (
+            f" met on {int(met.meetings[0]):,} of its {met.of:,} {plural(mode_name(facts, met.via))}"
+            f"{when(facts, np.concatenate([here[both], there[both]]))}, where {number(float(met.expected[0]))} were "
+            f"to be expected{others}"
+        )
+        return Said(("It and ", mention(facts, met.mode, int(met.codes[0])), last), True)
+    pair, actor = facts.lockstep_pair(), own.roles.actor
+    who = mode_name(facts, actor)
+    if pair is None:
+        return Said((f"No two of its {counted(len(facts.with_mode(actor).codes), who)} act in lockstep",), False)
+    step = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum())
+    said = f"{step:,} of its {counted(len(own.cells), 'review')} come from {plural(who)} who meet again elsewhere: "
+    last = (
+        f" met on {counted(pair.met, mode_name(facts, own.roles.rarest_item))}{when(facts, pair.cells)}, where "
+        f"{number(pair.expected)} were to be expected"
+    )
+    return Said((said, mention(facts, actor, pair.first), " and ", mention(facts, actor, pair.second), last), True)
+
+
+def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """How many of its reviews fit a group, and the one that fits best."""
+    loud, own = facts.loud_reviews(), facts.own
+    said = (
+        f"{loud.seen:,} of its {counted(loud.of, 'review')} fit a group of accounts better than popularity explains, "
+        f"where {number(loud.expected)} {were(loud.expected)} to be expected"
+    )
+    bad = loud.seen > loud.expected
+    if not loud.seen or not positive:
+        return Said((said,), bad)
+    best = loud.codes[:1]
+    parts: list[str | Mention] = [f"{said}; most of all that "]
+    for k, word in ((own.roles.actor, "of "), (own.roles.rarest_item, "on ")):
+        if k != own.mode:
+            parts += [word, mention(facts, k, int(own.codes(k, best)[0])), " "]
+    return Said((*parts[:-1], when(facts, best)), bad)
+
+
+def strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Counterparts without any other review, or how busy the counterparts are elsewhere."""
+    mode = counterpart_mode(facts, names[0])
+    if names[0].endswith("_few") or names[0].startswith("strangers"):
+        share = facts.strangers(mode)
+        return share_said(facts, mode, share, "have no other review")
+    middle, usual = facts.elsewhere(mode)
+    who = counted(len(facts.with_mode(mode).codes), mode_name(facts, mode))
+    return Said(
+        (
+            f"Half of its {who} have at most {counted(int(middle), 'review')} elsewhere; of all reviews, half are of "
+            f"{plural(mode_name(facts, mode))} with at most {usual:,.0f}",
+        )
+    )
+
+
+def _modes(facts: Facts, names: Sequence[str]) -> list[int]:
+    """Modes that inputs such as ``association_seller`` speak of, in their order."""
+    modes = facts.own.tensor.modes
+    return [k for name in names for k in facts.beliefs if f"_{modes[k]}" in name]
+
+
+def _window(facts: Facts) -> str:
+    return say_length(max(round(facts.own.settings.window_weeks * 7), 1), DAY)

@@ -1,0 +1,83 @@
+"""Phrases that the sentences about an account share: names, modes, spans of time, lists."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ringleader.arrays import Numbers
+from ringleader.explain.facts import Facts, Share
+from ringleader.explain.own import OwnReviews
+from ringleader.explain.parts import Mention
+from ringleader.wording import counted, harmless, number, say_time
+
+Parts = tuple[str | Mention, ...]
+
+NAMED = 3
+"""Accounts that a sentence names."""
+
+
+class Said(NamedTuple):
+    """A sentence in pieces, and whether what it says looks bad (True), harmless (False), or neither (None)."""
+
+    parts: Parts
+    bad: bool | None = None
+
+
+def mention(facts: Facts, mode: int, code: int) -> Mention:
+    """An account by name."""
+    return Mention(facts.own.tensor.modes[mode], facts.own.tensor.vocabularies[mode].decode([code])[0])
+
+
+def mode_name(facts: Facts, mode: int) -> str:
+    """What a mode is called."""
+    return harmless(facts.own.tensor.modes[mode], 30)
+
+
+def counterpart_mode(facts: Facts, name: str) -> int:
+    """The counterpart mode that an input such as ``reviewer_age`` speaks of; the usual one where it names none."""
+    modes = facts.own.tensor.modes
+    named = [k for k, mode in enumerate(modes) if name.startswith(f"{mode}_") and k != facts.own.mode]
+    return named[0] if named else facts.counterpart_modes[0]
+
+
+def enumerated(facts: Facts, mode: int, codes: Numbers, before: str) -> Parts:
+    """``: R1, R2, R3 and 9 more``; nothing where there are none."""
+    if not len(codes):
+        return ()
+    parts: list[str | Mention] = [before]
+    for i, code in enumerate(codes[:NAMED]):
+        parts += [", "] if i else []
+        parts.append(mention(facts, mode, int(code)))
+    return (*parts, f" and {len(codes) - NAMED:,} more") if len(codes) > NAMED else tuple(parts)
+
+
+def share_said(facts: Facts, mode: int, share: Share, what: str) -> Said:
+    """``5 of its 47 reviewers are known bad, where 0.6 were to be expected: R1, R2, R3 and 2 more``."""
+    said = (
+        f"{share.seen:,} of its {counted(share.of, mode_name(facts, mode))} {what}, where "
+        f"{number(share.expected)} {were(share.expected)} to be expected"
+    )
+    return Said((said, *enumerated(facts, mode, share.codes, ": ")), share.seen > share.expected)
+
+
+def were(expected: float) -> str:
+    return "was" if number(expected) == "1" else "were"
+
+
+def span(own: OwnReviews, cells: Numbers) -> tuple[str, str]:
+    """The first and the last date of cells; empty without times."""
+    if own.roles.time is None or not len(cells):
+        return "", ""
+    times = own.times(cells)
+    first, last = (say_time(np.datetime64(int(end), "s")) for end in (times.min(), times.max()))
+    return first, last
+
+
+def when(facts: Facts, cells: Numbers) -> str:
+    """`` from 2013-08-05 to 2014-01-20``; nothing without times."""
+    first, last = span(facts.own, cells)
+    if not first:
+        return ""
+    return f" of {first}" if first == last else f" from {first} to {last}"

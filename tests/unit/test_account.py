@@ -1,0 +1,220 @@
+"""An account as data: its numbers are those that anyone can count again in the reviews."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.datasets import marketplace
+from ringleader.explain import Account, Mention
+from ringleader.explain.own import OwnReviews
+from ringleader.explain.partners import alike, counterparts
+from ringleader.snapshot import Snapshot
+
+WEEK = 604_800
+WINDOW = 8 * WEEK
+
+
+@pytest.fixture(scope="module")
+def model() -> rl.RingDetector:
+    market = marketplace(reviews=4_000, seed=5)
+    return rl.RingDetector(random_state=0).fit(market.reviews, market.labels)
+
+
+@pytest.fixture(scope="module")
+def snapshot(model: rl.RingDetector) -> Snapshot:
+    return model.snapshot_
+
+
+@pytest.fixture(scope="module")
+def reviews(snapshot: Snapshot) -> pd.DataFrame:
+    table = snapshot.tensor.decode()
+    side = np.where(table["rating"] >= 4, 1, np.where(table["rating"] <= 2, -1, 0))
+    return table.assign(side=side, seconds=table["week"].astype("datetime64[s]").astype("int64"))
+
+
+def first_of(snapshot: Snapshot, mode: str, most: int = 5) -> list[str]:
+    return list(snapshot.scores(mode)["entity"].head(most))
+
+
+def shared_slowly(reviews: pd.DataFrame, mode: str, via: str, entity: str) -> dict[str, tuple[int, float]]:
+    """Distinct counterparts that two accounts share, and how many were to be expected: one account after the other."""
+    mine = set(reviews.loc[reviews[mode] == entity, via])
+    others = reviews[reviews[mode] != entity]
+    found = {}
+    for other, theirs in others.groupby(mode):
+        both = mine & set(theirs[via])
+        if both:
+            share = len(theirs) / len(others)
+            expected = sum(1 - (1 - share) ** int((others[via] == who).sum()) for who in mine)
+            found[str(other)] = (len(both), expected)
+    return found
+
+
+def met_slowly(reviews: pd.DataFrame, entity: str) -> dict[str, tuple[int, float]]:
+    """Products on which two reviewers met within a window on one side: a loop over all pairs of reviews."""
+    mine = reviews[reviews["reviewer"] == entity]
+    others = reviews[reviews["reviewer"] != entity]
+    near = set()
+    meetings: dict[str, set[str]] = {}
+    for own in mine.itertuples():
+        for row in others[others["product"] == own.product].itertuples():
+            if abs(row.seconds - own.seconds) < WINDOW and row.side == own.side:
+                meetings.setdefault(row.reviewer, set()).add(row.product)
+                near.add(row.Index)
+    count = reviews["reviewer"].value_counts()
+    return {who: (len(on), count[who] * len(near) / len(others)) for who, on in meetings.items()}
+
+
+def own_reviews(snapshot: Snapshot, mode: str, entity: str) -> OwnReviews:
+    tensor, lockstep = snapshot.tensor, snapshot.signals.lockstep
+    k = tensor.mode_index(mode)
+    return OwnReviews(tensor, k, tensor.vocabularies[k].code(entity), lockstep.roles(tensor), lockstep.settings)
+
+
+@pytest.mark.parametrize("mode", ["seller", "product", "reviewer"])
+def test_partners_are_those_a_loop_over_all_reviews_counts(
+    snapshot: Snapshot, reviews: pd.DataFrame, mode: str
+) -> None:
+    for entity in first_of(snapshot, mode, 3):
+        met = alike(own_reviews(snapshot, mode, entity))
+        slow = met_slowly(reviews, entity) if mode == "reviewer" else shared_slowly(reviews, mode, "reviewer", entity)
+        names = snapshot.tensor.vocabulary(mode).decode(met.codes)
+        fast = {str(name): (int(n), e) for name, n, e in zip(names, met.meetings, met.expected, strict=True)}
+        assert fast.keys() == slow.keys()
+        for name, (count, expected) in slow.items():
+            assert fast[name][0] == count
+            assert fast[name][1] == pytest.approx(expected)
+
+
+def test_counterparts_are_counted_as_pandas_counts(snapshot: Snapshot, reviews: pd.DataFrame) -> None:
+    entity = first_of(snapshot, "seller", 1)[0]
+    met = counterparts(own_reviews(snapshot, "seller", entity), 0)
+    mine = reviews[reviews["seller"] == entity]["reviewer"].value_counts()
+    all_reviews = reviews["reviewer"].value_counts()
+    for name, seen, expected in zip(
+        snapshot.tensor.vocabulary("reviewer").decode(met.codes), met.meetings, met.expected, strict=True
+    ):
+        assert seen == mine[name]
+        assert expected == pytest.approx(mine.sum() * all_reviews[name] / len(reviews))
+
+
+@pytest.mark.parametrize("mode", ["seller", "reviewer", "product"])
+def test_the_row_of_an_account_is_its_row_in_the_table_of_scores(snapshot: Snapshot, mode: str) -> None:
+    table = snapshot.scores(mode)
+    for row in table.iloc[[0, 1, len(table) // 2, -1]].to_dict("records"):
+        described = dict(snapshot.account(mode, row["entity"]).row)
+        assert list(described) == [str(name) for name in row]
+        for name, value in row.items():
+            assert described[str(name)] == value or (value != value and described[str(name)] != described[str(name)])
+
+
+def test_reasons_sum_to_the_score(snapshot: Snapshot) -> None:
+    """What is said, what is too small to be said, and the intercept are the log-odds."""
+    for entity in first_of(snapshot, "seller"):
+        account = snapshot.account("seller", entity)
+        contributions = snapshot.contributions("seller", np.array([account.code]))
+        said = sum(r.amount or 0.0 for r in (*account.reasons_for, *account.reasons_against))
+        amounts = dict(zip(contributions.names, contributions.amounts[0], strict=True))
+        named = {name for r in (*account.reasons_for, *account.reasons_against) for name in r.inputs}
+        rest = sum(amount for name, amount in amounts.items() if name not in named)
+        assert account.judged is not None
+        log_odds = np.log(account.judged / (1 - account.judged))
+        assert said + rest + account.intercept == pytest.approx(log_odds)
+
+
+def test_reasons_for_raise_the_score_and_reasons_against_lower_it(snapshot: Snapshot) -> None:
+    for mode in ("seller", "reviewer", "product"):
+        for entity in first_of(snapshot, mode):
+            account = snapshot.account(mode, entity)
+            assert account.reasons_for
+            assert all(reason.amount is not None and reason.amount > 0 for reason in account.reasons_for)
+            assert all(reason.amount is None or reason.amount < 0 for reason in account.reasons_against)
+            amounts = [reason.amount for reason in account.reasons_for]
+            assert amounts == sorted(amounts, key=lambda amount: -(amount or 0.0))
+
+
+def test_sentences_name_accounts_and_numbers(snapshot: Snapshot) -> None:
+    accounts = [snapshot.account("seller", entity) for entity in first_of(snapshot, "seller", 10)]
+    first = {account.reasons_for[0].sentence for account in accounts}
+    assert len(first) == len(accounts)  # no two accounts share a sentence
+    for account in accounts:
+        assert any(reason.links for reason in account.reasons_for)
+        assert all(any(letter.isdigit() for letter in reason.sentence) for reason in account.reasons_for)
+
+
+def test_known_bad_that_a_sentence_names_are_known_bad(snapshot: Snapshot) -> None:
+    labels = {(mode, name): value for mode, name, value in _labels(snapshot)}
+    seen = 0
+    for entity in first_of(snapshot, "seller", 10):
+        for reason in snapshot.account("seller", entity).reasons_for:
+            if reason.kind == "known":
+                for link in reason.links:
+                    assert labels[link.mode, link.entity] == 1
+                    seen += 1
+    assert seen
+
+
+def _labels(snapshot: Snapshot) -> list[tuple[str, Any, float]]:
+    rows = []
+    for target in snapshot.targets:
+        names = snapshot.tensor.vocabularies[target.mode].decode(target.codes)
+        rows += [
+            (snapshot.tensor.modes[target.mode], n, float(v > 0)) for n, v in zip(names, target.values, strict=True)
+        ]
+    return rows
+
+
+def test_a_labelled_account_says_what_the_model_would_say_without_its_label(snapshot: Snapshot) -> None:
+    mode, entity, value = _labels(snapshot)[0]
+    account = snapshot.account(mode, entity)
+    assert account.label == value
+    head = snapshot.heads[0]  # type: ignore[index]
+    left_out = head.left_out[np.flatnonzero(head.codes == account.code)[0]]
+    assert account.without_label == pytest.approx(1 / (1 + np.exp(-left_out)))
+
+
+def test_reviews_are_all_of_them_the_latest_first_page_by_page(snapshot: Snapshot, reviews: pd.DataFrame) -> None:
+    entity = first_of(snapshot, "seller", 1)[0]
+    account = snapshot.account("seller", entity)
+    whole = account.reviews.page()
+    assert len(account.reviews) == len(whole) == int((reviews["seller"] == entity).sum())
+    assert whole["week"].is_monotonic_decreasing
+    pages = [account.reviews.page(start, start + 7) for start in range(0, len(whole), 7)]
+    pd.testing.assert_frame_equal(pd.concat(pages, ignore_index=True), whole)
+    marked = account.reviews.page(marked=True)
+    loud = whole["evidence"] + np.log1p(whole["lockstep"])
+    assert 0 < len(marked) <= 10
+    assert loud[whole["marked"]].min() >= loud[~whole["marked"]].max()
+
+
+def test_activity_and_ratings_are_counted_against_the_market(snapshot: Snapshot, reviews: pd.DataFrame) -> None:
+    entity = first_of(snapshot, "seller", 1)[0]
+    account = snapshot.account("seller", entity)
+    mine = reviews[reviews["seller"] == entity]
+    assert account.activity is not None and account.ratings is not None
+    edges = account.activity.starts
+    assert account.activity.own.tolist() == np.histogram(mine["seconds"], edges)[0].tolist()
+    expected = len(mine) * np.histogram(reviews["seconds"], edges)[0] / len(reviews)
+    np.testing.assert_allclose(account.activity.expected, expected)
+    for value, own, usual in zip(account.ratings.values, account.ratings.own, account.ratings.expected, strict=True):
+        assert own == (mine["rating"] == value).sum()
+        assert usual == pytest.approx(len(mine) * (reviews["rating"] == value).mean())
+
+
+def test_without_labels_times_or_ratings_there_is_still_an_account() -> None:
+    table = pd.DataFrame([(f"u{i % 9}", f"p{i % 13}") for i in range(300)], columns=["reviewer", "product"])
+    model = rl.RingDetector(epochs=1).fit(table)
+    account = model.snapshot_.account("reviewer", "u1")
+    assert isinstance(account, Account)
+    assert account.activity is None and account.ratings is None and account.judged is None
+    assert all(partner.first == "" for partner in account.partners)
+
+
+def test_hostile_names_are_harmless_in_sentences() -> None:
+    assert str(Mention("seller", "<b>\u202ename")) == "<b>\\u202ename"
+    assert len(str(Mention("seller", "x" * 4_000))) < 100
