@@ -43,5 +43,9 @@ class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
 
 
+class DeviceError(RingleaderError):
+    """There is no GPU, it cannot be used, or it failed."""
+
+
 class RingleaderWarning(UserWarning):
     """What the user should know, and the work goes on: reviews that were left out, a batch that was taken in before."""

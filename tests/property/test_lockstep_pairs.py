@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
-from ringleader.kernels.protocol import Backend, backend_names, get_backend
+from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.kernels.reference.pairs import memberships
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
 
 ORACLE = get_backend("reference")
-every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
+RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
+every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in RUNNABLE], ids=RUNNABLE)
 
 
 @st.composite

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
-from ringleader.errors import SettingsError
-from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
+from ringleader.errors import DeviceError, SettingsError
+from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.runtime.machine import processors
 
@@ -19,6 +19,18 @@ class Backend(Protocol):
     """
 
     name: str
+
+    def with_room(self, codes: Codes, negatives: int) -> Codes:
+        """Tuples (n, K + m) where the backend works: ``codes`` (n, K), then room for m negatives of each."""
+
+    def place(self, factors: Factors) -> Factors:
+        """A copy of the factors where the backend works: in a ``view``, sweeps move it without coming back."""
+
+    def fetch(self, array: Factors) -> Factors:
+        """An array of the backend as NumPy's: what ``place`` or a sweep left there."""
+
+    def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Numbers | None = None) -> Blocks:
+        """The blocks of a mode (``entities`` picks some) over the cells of each, and over the negatives that drew it."""
 
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         """Fill columns ``modes:`` of tuples (n_cells, K + m) from ``pool``, by the counter of ``key``."""
@@ -81,13 +93,41 @@ def _reference(threads: int) -> Backend:
     return ReferenceBackend()
 
 
-BACKENDS: dict[str, Callable[[int], Backend]] = {"numba": _numba, "reference": _reference}
+def _cuda(threads: int) -> Backend:
+    from ringleader.kernels.cuda.backend import CudaBackend
+    from ringleader.kernels.cuda.device import open_device
+
+    return CudaBackend("cuda", open_device(), _numba(threads))
+
+
+def _emulated(threads: int) -> Backend:
+    from ringleader.kernels.cuda.backend import CudaBackend
+    from ringleader.kernels.cuda.emulated import EmulatedDevice
+
+    return CudaBackend("cuda-emulated", EmulatedDevice(), _numba(threads))
+
+
+BACKENDS: dict[str, Callable[[int], Backend]] = {
+    "numba": _numba,
+    "reference": _reference,
+    "cuda": _cuda,
+    "cuda-emulated": _emulated,
+}
 """How each backend is made, given a number of threads. What a backend needs is imported when it is made."""
 
 
 def backend_names() -> tuple[str, ...]:
     """Names of the backends there are."""
     return tuple(BACKENDS)
+
+
+def unavailable(name: str) -> str | None:
+    """Why a backend cannot run on this machine; None where it can."""
+    try:
+        get_backend(name, 1)
+    except DeviceError as error:
+        return str(error)
+    return None
 
 
 def get_backend(name: str = "numba", threads: int | None = None) -> Backend:

@@ -39,7 +39,7 @@ class Move(NamedTuple):
 
 def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
-    state, tuples = state.copy(), draw_sweep(problem, state.sweep)
+    state, tuples = _placed(problem, state), draw_sweep(problem, state.sweep)
     view = view_of(problem, state, tuples)
     for mode in problem.sweep_order():
         entities = None if touched is None else _chosen(problem, mode, touched)
@@ -47,7 +47,8 @@ def complete_pass(problem: Problem, state: State, move: Move, touched: Touched |
             continue
         drawn = group_negatives(problem, tuples) if mode == problem.config.contrast else None
         blocks = problem.blocks(mode, drawn, entities)
-        blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
+        if move.action == GRADIENT:
+            blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
         _move_mode(problem, state, view, blocks, move)
         _move_heads(problem, state, mode, move)
     if problem.config.learn_lambda and touched is None:
@@ -57,7 +58,21 @@ def complete_pass(problem: Problem, state: State, move: Move, touched: Touched |
         lambda_step(problem, state, view, every, rule, (1.0, rate))
         state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
         balance(problem, state)
-    return _read_evidence(problem, state.replace(sweep=state.sweep + 1, steps=state.steps + 1), move)
+    state = _fetched(problem, state).replace(sweep=state.sweep + 1, steps=state.steps + 1)
+    return _read_evidence(problem, state, move)
+
+
+def _placed(problem: Problem, state: State) -> State:
+    """A copy of the state, with the arrays that have rows of entities where the backend works."""
+    large = {name: getattr(state, name) for name in ("factors", "second", "first")}
+    rest = state.replace(**{name: array[:0] for name, array in large.items()}).copy()
+    return rest.replace(**{name: problem.backend.place(array) for name, array in large.items()})
+
+
+def _fetched(problem: Problem, state: State) -> State:
+    """The state with NumPy's arrays."""
+    large = ("factors", "second", "first")
+    return state.replace(**{name: problem.backend.fetch(getattr(state, name)) for name in large})
 
 
 def batch_pass(problem: Problem, state: State, move: Move) -> State:
@@ -65,16 +80,17 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
     for moved in batch_steps(problem, state, move):
         state = moved
     balance(problem, state)
-    return _read_evidence(problem, state.replace(sweep=state.sweep + 1), move)
+    return _read_evidence(problem, _fetched(problem, state).replace(sweep=state.sweep + 1), move)
 
 
 def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
     """The state after each batch: ``batch_pass`` for those who want to watch.
 
-    All states share arrays that the next batch changes: copy one to keep it.
+    All states share arrays that the next batch changes: copy one to keep it. Those with a row for each entity are where
+    the backend works.
     """
     config = problem.config
-    state = state.copy()
+    state = _placed(problem, state)
     view = view_of(problem, state, draw_sweep(problem, state.sweep))
     cells_in_all = problem.tensor.n_cells
     for batch in range(max(1, round(cells_in_all / config.batch_size))):
@@ -85,8 +101,9 @@ def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
         cells = batch_cells(config, cells_in_all, state.sweep, batch)
         if config.learn_lambda:
             _batch_lambda(problem, state, view, cells, scaled)
+        tuples = problem.backend.fetch(view.tuples[problem.backend.place(cells)])
         for mode in problem.sweep_order():
-            _move_mode(problem, state, view, _batch_blocks(problem, view, mode, cells, scaled), scaled)
+            _move_mode(problem, state, view, _batch_blocks(problem, tuples, mode, cells, scaled), scaled)
             _move_heads(problem, state, mode, scaled)
         state = state.replace(steps=state.steps + 1)
         yield state
@@ -154,15 +171,15 @@ def _batch_lambda(problem: Problem, state: State, view: View, cells: Codes, move
     state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
 
 
-def _batch_blocks(problem: Problem, view: View, mode: int, cells: Codes, move: Move) -> Blocks:
-    """The blocks that a batch touches, with the batch's entries of each."""
+def _batch_blocks(problem: Problem, tuples: Codes, mode: int, cells: Codes, move: Move) -> Blocks:
+    """The blocks that a batch touches, with the batch's entries of each; ``tuples`` are those of its cells."""
     modes, contrast = problem.modes, problem.config.contrast
-    entities, begins, ends, own = _lists(view.tuples[cells, mode], cells)
+    entities, begins, ends, own = _lists(tuples[:, mode], cells)
     total = problem.tensor.degrees(mode)
     if mode != contrast or problem.config.negatives == 0:
         scale = total[entities] / (ends - begins) if problem.config.carry else None
         return plan_blocks(mode, entities, (begins, ends, own), scale=scale, rate=_rate(problem, len(entities), move))
-    drawn = view.tuples[cells, modes:]
+    drawn = tuples[:, modes:]
     drawn_entities, drawn_begins, drawn_ends, drawn_cells = _lists(
         drawn.ravel(), np.repeat(cells, problem.config.negatives)
     )

@@ -48,12 +48,14 @@ def lambda_step(
     gradient, curvature = problem.backend.lambda_moments(view, cells, rule)
     gradient, curvature = scale[0] * gradient, scale[0] * curvature
     if rule.action == STATISTICS:
-        carried = Statistics(state.second, state.first)
-        carry(carried, -1, (gradient, curvature), x, rule.decay)
+        fetch, place = problem.backend.fetch, problem.backend.place
+        carried = Statistics(fetch(state.second[-1:]), fetch(state.first[-1:]))
+        carry(carried, 0, (gradient, curvature), x, rule.decay)
+        state.second[-1:], state.first[-1:] = place(carried.second), place(carried.first)
         upper = np.zeros_like(curvature)
-        upper[np.triu_indices(len(x))] = state.second[-1]
+        upper[np.triu_indices(len(x))] = carried.second[0]
         curvature = upper + np.triu(upper, 1).T
-        gradient = state.first[-1] - curvature @ x
+        gradient = carried.first[0] - curvature @ x
     variance = tau(state.shrinkage, problem.config.tau_floor)
     gradient = gradient - x / variance
     curvature = curvature + np.diag(1 / variance)
@@ -73,14 +75,15 @@ def balance(problem: Problem, state: State) -> None:
         return
     share = excess ** (1 / state.modes)
     state.component_weights[:] /= excess
-    state.factors[:] *= share.astype(state.factors.dtype)
+    place = problem.backend.place
+    state.factors[:] *= place(share.astype(state.factors.dtype))
     state.cavities[:] *= share
     state.heads[:, 1:] /= share
     if len(state.first):  # a row's design rows lost its share; lambda's, which have no lambda in them, gained all
         first, second = np.triu_indices(state.rank)
         for rows, scale in ((slice(None, -1), 1 / share), (slice(-1, None), excess)):
-            state.first[rows] *= scale
-            state.second[rows] *= (scale[first] * scale[second]).astype(state.second.dtype)
+            state.first[rows] *= place(scale)
+            state.second[rows] *= place((scale[first] * scale[second]).astype(state.second.dtype))
 
 
 def head_variance(beta: Floats, problem: Problem) -> Floats:
@@ -161,4 +164,4 @@ def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity
             known = ~np.isnan(solved[:, 0])
             rows[known] = solved[known]
         else:
-            rows[:] = state.rows(mode)[codes]
+            rows[:] = problem.backend.fetch(state.rows(mode)[problem.backend.place(codes)])

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.checks import check_lists, check_tuples
-from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks, read_only
+from ringleader.kernels.checks import check_tuples
+from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, read_only
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
@@ -90,17 +90,8 @@ class Problem:
     def blocks(self, mode: int, drawn: tuple[Numbers, Codes] | None = None, entities: Any = None) -> Blocks:
         """The blocks of a mode over all its cells; ``entities`` picks some, ``drawn`` groups the negatives."""
         if entities is None and drawn is None:
-            return self.plans.get(mode, lambda: self._plan(mode, None, None))
-        return self._plan(mode, drawn, entities)
-
-    def _plan(self, mode: int, drawn: tuple[Numbers, Codes] | None, entities: Any) -> Blocks:
-        offsets, cells = self.tensor.grouping(mode)
-        chosen = np.arange(len(offsets) - 1) if entities is None else np.asarray(entities)
-        lists = [(ranges[chosen], ranges[chosen + 1], members) for ranges, members in
-                 ([(offsets, cells)] if drawn is None else [(offsets, cells), drawn])]  # fmt: skip
-        blocks = plan_blocks(mode, chosen, *lists)
-        check_lists(blocks, self.tensor.n_cells)
-        return blocks
+            return self.plans.get(mode, lambda: self.backend.plan(mode, self.tensor.grouping(mode)))
+        return self.backend.plan(mode, self.tensor.grouping(mode), drawn, entities)
 
 
 def build_problem(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
+from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View, read_only
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
@@ -22,7 +23,7 @@ ENTRIES = 4096
 """Cells per piece of a pass over all cells. Fixed: changing it changes the last bits of likelihoods."""
 
 
-class NumbaBackend:
+class NumbaBackend(HostArrays):
     """Compiled loops that release the interpreter lock, run by ``threads`` threads.
 
     A thread takes the next piece of work when it is done with the last; what a piece is does not depend

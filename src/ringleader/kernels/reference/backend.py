@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ringleader.arrays import Codes, Floats
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
+from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
 from ringleader.kernels.reference import pairs
 from ringleader.kernels.single_block import head_moments
 
 
-class ReferenceBackend:
+class ReferenceBackend(HostArrays):
     """NumPy, one thread."""
 
     name = "reference"
