@@ -45,6 +45,10 @@ REPORT = (
 )
 
 
+STOPPED: list[int] = []
+"""The exit status that a signal asked for."""
+
+
 class Commands(TyperGroup):
     """Lists commands without importing them."""
 
@@ -88,7 +92,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stopped:  # Ctrl-C; a command may say what is left of its work
             warn(str(stopped) or "stopped")
-            sys.exit(130)
+            sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
         finally:
             VOICE.quiet = False  # for who runs several commands in one process
 
@@ -127,6 +131,11 @@ def run() -> None:
     # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do.
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # Both end the process by themselves, but would leave temporary files behind.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _stopped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -142,8 +151,17 @@ def run() -> None:
         _stop("error: there is not enough memory for this; take fewer reviews, or a machine with more", 2)
     except KeyboardInterrupt:  # before the command began, or behind its end
         _stop("stopped", 130)
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        if type(error).__name__ == "PanicException":  # of libraries in Rust; it is no Exception
+            _stop("error: a library gave up, as for want of memory; take fewer reviews, or a machine with more", 2)
         _stop(f"bug: {type(error).__name__}: {error}; {REPORT}", 1)
+
+
+def _stopped(number: int, frame: object) -> None:
+    STOPPED.append(128 + number)
+    raise SystemExit(128 + number)
 
 
 def _stop(message: str, status: int) -> None:

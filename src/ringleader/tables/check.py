@@ -23,6 +23,8 @@ from ringleader.wording import counted
 MAX_DISTINCT_NUMBERS = 50
 NUMBER_BINS = 20
 EXAMPLES_PER_REASON = 3
+LARGEST_RATING = 1e30
+"""Ratings are squared, multiplied and summed."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,8 @@ def number_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
     word = named(axis)
     reasons = tuple(
         f"CASE WHEN {missing(part, k)} THEN 'missing {word}' WHEN {x} IS NULL THEN '{word} is not a number' "
-        f"WHEN NOT isfinite({x}) THEN '{word} is not finite' END"
+        f"WHEN NOT isfinite({x}) THEN '{word} is not finite' "
+        f"WHEN abs({x}) > {LARGEST_RATING!r} THEN '{word} is too large' END"
         for part, x in zip(parts, numbers, strict=True)
     )
     union = " UNION ALL ".join(

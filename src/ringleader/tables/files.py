@@ -27,6 +27,8 @@ SUFFIXES: dict[str, Format] = {
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 READABLE = ".csv, .tsv, .jsonl or .parquet, each also with .gz or .zst"
 CHUNK = 1 << 22
+MOST_TIMES, MOST_UNPACKED = 200, 1 << 28
+"""A packed file of more than MOST_UNPACKED bytes may hold MOST_TIMES its size: review tables hold 3 to 30 times."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,14 @@ def _unpack(file: ReviewFile, target: Path) -> None:
             pa.input_stream(handle, compression=file.compression) as packed,
             target.open("wb") as out,
         ):
+            packed_size, size = max(file.path.stat().st_size, 1), 0
             while chunk := packed.read(CHUNK):
+                size += len(chunk)
+                if file.compression and size > MOST_UNPACKED and size > MOST_TIMES * packed_size:
+                    raise InputError(
+                        f"{file.name!r} unpacks to more than {MOST_TIMES} times its size, as no review table does; "
+                        "if it is one, unpack it yourself"
+                    )
                 out.write(chunk)
     except OSError as error:
         if error.errno == errno.ENOSPC:

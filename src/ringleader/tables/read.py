@@ -6,8 +6,6 @@ What cannot be parsed is counted in ``formats.py``, what makes no sense in ``che
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from ringleader.errors import InputError, SchemaError, SettingsError, StorageError
 from ringleader.runtime import machine
+from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.formats import LOADERS
@@ -46,14 +45,9 @@ def open_relation(
     import duckdb
 
     limit = parse_memory(memory_limit)
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="ringleader-", dir=temp_directory))
-    except OSError as error:
-        raise StorageError(f"cannot write into {temp_directory or tempfile.gettempdir()}: {error.strerror}") from error
-    connection = None
-    try:
-        with _clear_errors(folder):
-            connection = duckdb.connect()
+    with temporary_folder(temp_directory) as folder, _clear_errors(folder):
+        connection = duckdb.connect()
+        try:
             for setting in (
                 # The rest is for the arrays that leave DuckDB while it still holds its own.
                 f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",
@@ -64,10 +58,8 @@ def open_relation(
             ):
                 connection.execute(setting).fetchall()
             yield _open(connection, source, columns, modes, limit, folder)
-    finally:
-        if connection is not None:
+        finally:
             connection.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse_memory(limit: str | int | None) -> int:
@@ -145,6 +137,12 @@ def _clear_errors(folder: Path) -> Iterator[None]:
         yield
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise InputError(f"the table holds text that is not valid Unicode: {error.reason}") from error
+    except RuntimeError as error:  # Ctrl-C is seen by DuckDB first
+        if "Query interrupted" in str(error):
+            raise KeyboardInterrupt from error
+        raise
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
     except duckdb.Error as error:
         text = str(error)
         if "No space left" in text or "max_temp_directory_size" in text:

@@ -25,6 +25,8 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 NEAR_ENOUGH = 0.7
+MOST_COMPARED = 500
+"""Names that are compared to find the one that was meant."""
 DEFAULT_BIN = "1w"
 DEFAULT_MODES = ("reviewer", "product", "seller", "rating", "week")
 DEFAULT_KINDS: dict[str, AxisKind] = {"rating": "rating", "timestamp": "time"}
@@ -180,10 +182,10 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
         raise SettingsError(f"a tensor needs at least two modes, got {', '.join(a.mode for a in axes) or 'none'}")
 
 
-def knows_every_role(available: Iterable[str]) -> bool:
-    """Whether some column is known for each of the default modes."""
-    folded = {name.strip().lower() for name in available}
-    return all(folded & set(names) for names in KNOWN_NAMES.values())
+def roles_called(names: Iterable[str]) -> set[str]:
+    """The roles of the default modes that one of the columns is known to play."""
+    folded = {name.strip().lower() for name in names}
+    return {role for role, known in KNOWN_NAMES.items() if not folded.isdisjoint(known)}
 
 
 def names_a_rating(name: str) -> bool:
@@ -230,7 +232,7 @@ def _require_names(named: Sequence[str], available: Sequence[str], where: str) -
     absent = [name for name in dict.fromkeys(named) if name not in available]
     if not absent:
         return
-    close = {name: difflib.get_close_matches(name, available, n=1, cutoff=0.5) for name in absent}
+    close = {name: difflib.get_close_matches(name, available[:MOST_COMPARED], n=1, cutoff=0.5) for name in absent}
     meant = [f"{names[0]!r}" for names in close.values() if names]
     hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
     raise SchemaError(f"{where} has no column {' and no column '.join(map(repr, absent))}; {_listed(available)}{hint}")
@@ -246,7 +248,7 @@ def _listed(available: Sequence[str]) -> str:
 def _nearest(role: str, available: Sequence[str]) -> str | None:
     """The column that looks most like a role and more like it than like any other; None where none does."""
     best: tuple[float, str | None] = (NEAR_ENOUGH, None)
-    for name in available:
+    for name in available[:MOST_COMPARED]:
         likeness = {other: _likeness(name, known) for other, known in KNOWN_NAMES.items()}
         if likeness.get(role, 0.0) == max(likeness.values()) and likeness[role] > best[0]:
             best = likeness[role], name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 from ringleader.errors import InputError
 from ringleader.tables.files import ReviewFile
+from ringleader.tables.row_reader import split_record
 
 HEAD_BYTES = 1 << 20
 DELIMITERS = ",;\t|"
@@ -21,6 +22,8 @@ def text_head(file: ReviewFile, path: Path) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{file.name!r} is UTF-16; save it as UTF-8")
     first = data.splitlines()[0] if data else b""
+    if len(data) == HEAD_BYTES and len(first) == HEAD_BYTES:
+        raise InputError(f"the first line of {file.name!r}, which names its columns, is longer than a megabyte")
     try:
         header = first.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -31,9 +34,22 @@ def text_head(file: ReviewFile, path: Path) -> str:
 
 
 def delimiter_of(head: str) -> str:
-    header = head.splitlines()[0]
-    counts = {d: len(next(csv.reader([header], delimiter=d))) for d in DELIMITERS}
+    header = next(iter(io.StringIO(head, newline=""))).rstrip("\r\n")
+    counts = {d: len(split_record(header, d) or ()) for d in DELIMITERS}
     return max(DELIMITERS, key=lambda d: (counts[d], d == ","))
+
+
+def header_of(head: str, delimiter: str, file: ReviewFile) -> list[str]:
+    """The names of the columns, from the beginning of a delimited file. Quoted names may hold line breaks."""
+    record = ""
+    for line in io.StringIO(head, newline=""):  # by line ends alone: U+2028 and the like belong to a name
+        record += line
+        names = split_record(record.rstrip("\r\n"), delimiter)
+        if names:
+            return names
+        if names is not None:
+            break
+    raise InputError(f"the first line of {file.name!r}, which names its columns, has a quote out of place")
 
 
 def json_object(text: str | None) -> dict[str, Any] | None:
