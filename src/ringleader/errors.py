@@ -2,9 +2,64 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parent)
+
+IN_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r" \(columns=\{.*?\} in Python\)", ""),
+    (r"--column (\w+)=('[^']*'|\S+?)(?=[ ,;)]|$)", lambda m: f"columns={{{m[1]!r}: {m[2].strip(chr(39))!r}}}"),
+    (r"\} columns=\{", ", "),
+    (r"--axis ('[^']*'|\S+)", lambda m: f"modes=[{m[1].strip(chr(39))!r}]"),
+    (r"--target-kind (\w+)", r'target_kind="\1"'),
+    (r"--encoding (\S+)", r'encoding="\1"'),
+    (r"--(strict|resume|overwrite)\b", r"\1=True"),
+    (r"with --temp-directory", "with temp_directory="),
+    (r"with --memory-limit", "with memory_limit="),
+    (r"that fit --out wrote", "that save wrote"),
+)
+"""What the options of the command line are called in Python: patterns, and what stands for them."""
+
+
+class Speech:
+    """Whether errors speak of options (in a shell) or of parameters (in Python)."""
+
+    of_options = False
+
 
 class RingleaderError(Exception):
-    """Anything the user can put right. The command line prints it and exits with 2."""
+    """Anything the user can put right. The command line prints it and exits with 2.
+
+    Messages are written with the options of the command line; in Python they name the parameters instead.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if Speech.of_options else in_python(text)
+
+
+class RingleaderWarning(UserWarning):
+    """What the command line warns of: rows that were left out, labels that match nobody."""
+
+
+def warn_of(messages: Iterable[str]) -> None:
+    """Warn in Python of what a command would say; the line that is named is the user's own."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    for message in messages:
+        warnings.warn(in_python(message), RingleaderWarning, stacklevel=level)
+
+
+def in_python(text: str) -> str:
+    """A message with parameters where it names options."""
+    for pattern, words in IN_PYTHON:
+        text = re.sub(pattern, words, text)
+    return text
 
 
 class InputError(RingleaderError):

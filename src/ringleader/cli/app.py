@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from typer.core import TyperGroup
 import ringleader
 from ringleader.cli.options import Quiet, Verbose
 from ringleader.cli.terminal import VOICE, warn
-from ringleader.errors import RingleaderError
+from ringleader.errors import RingleaderError, RingleaderWarning, Speech
 from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
@@ -139,6 +140,8 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    Speech.of_options = True
+    warnings.simplefilter("ignore", RingleaderWarning)  # commands say these themselves
     try:
         app()
         sys.stdout.flush()

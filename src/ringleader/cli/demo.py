@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import shutil
 import sys
@@ -150,11 +151,7 @@ def _own_name() -> str:
 
 def _compiled() -> bool:
     """Whether kernels were compiled here before."""
-    import numba
-
-    from ringleader.kernels import numba as kernels
-
-    folder = numba.config.CACHE_DIR or Path(kernels.__file__).parent
+    folder = os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parents[1] / "kernels"
     return any(Path(folder).rglob("*.nbi"))
 
 

@@ -20,7 +20,7 @@ from ringleader.cli.options import (
 )
 from ringleader.cli.terminal import note, warn
 from ringleader.errors import LabelError
-from ringleader.wording import counted, plural
+from ringleader.wording import counted
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
@@ -107,18 +107,11 @@ def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> list[
 
     Returns what it warned of.
     """
-    aligned = labels.align(tensor)
-    if aligned.n_labels:
+    from ringleader.known.labels import unmatched
+
+    if labels.align(tensor).n_labels:
         return []
-    mode = labels.entries[0].mode
-    theirs = ", ".join(
-        repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
-    )
-    message = (
-        f"not one of the {counted(len(labels), 'label')} is of an account in the reviews: the labels name "
-        f"{', '.join(aligned.examples[:2])}, while the {plural(mode)} of the reviews are such as {theirs}; "
-        "the ids must be the same text in both files"
-    )
+    message = unmatched(labels, tensor)[0]
     if strict:
         raise LabelError(message)
     warn(f"WARNING: {message}; it goes on as if they were not there")

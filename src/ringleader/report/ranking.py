@@ -42,7 +42,7 @@ def subjects(model: RingDetector) -> list[Subject]:
     tensor, targets = model.tensor_, model.targets_
     wanted: list[Subject] = []
     for k in reversed(range(len(tensor.modes))):
-        mine = [t for t, target in enumerate(targets) if target.mode == k]
+        mine = [t for t, target in enumerate(targets) if target.mode == k and len(target.codes)]
         mine.sort(key=lambda t: (targets[t].name != DEFAULT_TARGET, targets[t].name))
         wanted += [Subject(tensor.modes[k], t, targets[t].name, t == mine[0]) for t in mine]
         if not mine and tensor.vocabularies[k].kind == "id":

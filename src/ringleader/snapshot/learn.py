@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from ringleader.arrays import Floats
-from ringleader.errors import LabelError, ResumeError, SettingsError
+from ringleader.errors import LabelError, ResumeError, SettingsError, warn_of
 from ringleader.known.covariates import UserCovariates, read_covariates
-from ringleader.known.labels import Labels, read_labels
+from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
@@ -94,6 +94,7 @@ def _learn(
     check_parameters(parameters, tensor)
     config, rows, lockstep = _start(parameters, tensor, seed)
     aligned = labels.align(tensor) if labels is not None else None
+    warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
         tensor, aligned.targets if aligned else (), config, start_rows={} if rows is None else {config.contrast: rows}
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Bools
-from ringleader.errors import SettingsError
-from ringleader.known.labels import Labels
+from ringleader.errors import SettingsError, warn_of
+from ringleader.known.labels import Labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.loop import Callback
 from ringleader.model.priors import labelled_rows
@@ -44,6 +44,7 @@ def update(
         known = known.merged(newer) if known is not None else newer
         heldout = heldout.without(newer) if heldout is not None else None
     if reviews is None and not snapshot.config.joint:
+        warn_of(unmatched(newer, snapshot.tensor) if newer is not None else ())
         return _relabelled(snapshot, known, heldout)
     tensor = snapshot.tensor
     touched = [np.zeros(n, np.bool_) for n in tensor.shape]
@@ -51,6 +52,7 @@ def update(
         fresh = encode_new(reviews, tensor, snapshot.reading)
         tensor = merge(tensor, fresh)
         touched = touched_by_reviews(fresh, tensor.shape)
+    warn_of(unmatched(newer, tensor) if newer is not None else ())
     # What is known of the old tensor does not hold for the new one.
     after = replace(snapshot, tensor=tensor, labels=known, heldout=heldout, resumed_from=None, derived=Derived())
     relabelled = touched_by_labels(snapshot.problem, after.problem, tensor.shape)

@@ -18,7 +18,7 @@ from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numer
 from ringleader.tables.relation import Example, Part, Relation, quoted
 from ringleader.tables.schema import Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
-from ringleader.wording import counted
+from ringleader.wording import counted, harmless, html_text
 
 MAX_DISTINCT_NUMBERS = 50
 NUMBER_BINS = 20
@@ -45,6 +45,26 @@ class CheckReport:
     modes: Mapping[str, int]
     time: TimeSpan | None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def odd(self) -> tuple[str, ...]:
+        """What is to be known before the table is trusted: rows that were left out and why, and odd columns."""
+        left_out = [f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items()]
+        return (*left_out, *self.warnings)
+
+    def lines(self) -> list[str]:
+        """What was read, in words."""
+        span = f", from {str(self.time.first)[:10]} to {str(self.time.last)[:10]}" if self.time else ""
+        modes = ", ".join(counted(number, mode) for mode, number in self.modes.items())
+        lines = [f"{counted(self.rows, 'row')} of {self.source}, {self.used:,} used: {modes}{span}"]
+        lines += [f"no column for {mode}: the model does without" for mode in self.dropped]
+        return [*lines, *self.odd]
+
+    def __repr__(self) -> str:
+        return "\n".join(harmless(line, 400) for line in self.lines())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html_text(line)}</p>" for line in self.lines())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

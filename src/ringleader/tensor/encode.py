@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, warn_of
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
 from ringleader.tables.coding import Coding
@@ -80,7 +80,9 @@ def read_reviews(
         temp_directory=temp_directory,
         threads=threads,
     ) as relation:
-        return encode(relation, vocabularies=vocabularies, strict=strict)
+        tensor = encode(relation, vocabularies=vocabularies, strict=strict)
+    warn_of(tensor.report.odd if tensor.report is not None else ())
+    return tensor
 
 
 def encode(

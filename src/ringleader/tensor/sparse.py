@@ -20,6 +20,7 @@ from ringleader.runtime.machine import reserve
 from ringleader.tables.check import CheckReport
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
+from ringleader.wording import counted, harmless, html_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +80,14 @@ class SparseTensor:
         counts.flags.writeable = False
         object.__setattr__(self, "coordinates", coordinates)
         object.__setattr__(self, "counts", counts)
+
+    def __repr__(self) -> str:
+        modes = ", ".join(counted(len(v), harmless(v.mode, 30)) for v in self.vocabularies)
+        return f"SparseTensor: {counted(int(self.counts.sum()), 'review')}, {self.n_cells:,} of them distinct; {modes}"
+
+    def _repr_html_(self) -> str:
+        read = self.report._repr_html_() if self.report is not None else ""
+        return f"<p>{html_text(repr(self))}</p>{read}"
 
     @classmethod
     def from_arrays(
