@@ -69,6 +69,26 @@ class Backend(Protocol):
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""
 
 
+class DivisibleBackend(Backend, Protocol):
+    """A backend whose sums may be added up by several processes, along the tree of ``kernels/tree.py``: for a cluster.
+
+    ``block_moments`` of a list that is cut at nodes of its tree gives sums that join to those of the whole, bit for bit;
+    so do ``lambda_moments`` and, in pieces of LIKELIHOOD_PIECE cells, ``log_likelihood``.
+    """
+
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        """``sweep_blocks`` where ``block_moments`` of the blocks are given; their lists of cells are not read."""
+
+
 def _numba(threads: int) -> Backend:
     from ringleader.kernels.numba.backend import NumbaBackend
 
