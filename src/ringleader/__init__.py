@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ringleader.detector import RingDetector, load
     from ringleader.errors import RingleaderError
     from ringleader.known.labels import Labels, read_labels
+    from ringleader.runtime.ray import Ray
     from ringleader.tensor.encode import read_reviews
     from ringleader.tensor.sparse import SparseTensor
 
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Labels": "ringleader.known.labels",
+    "Ray": "ringleader.runtime.ray",
     "RingDetector": "ringleader.detector",
     "RingleaderError": "ringleader.errors",
     "SparseTensor": "ringleader.tensor.sparse",
@@ -31,6 +33,7 @@ _MODULES = ("datasets", "plot")
 
 __all__ = [
     "Labels",
+    "Ray",
     "RingDetector",
     "RingleaderError",
     "SparseTensor",

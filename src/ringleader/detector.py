@@ -17,6 +17,7 @@ from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.peers import Runtime
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import LEARNED, Snapshot
@@ -94,14 +95,17 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        runtime: Runtime | None = None,
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``covariates`` is a table of mode, entity and any numbers. With ``checkpoint``, the model is saved there after
-        every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
+        every sweep; with ``resume``, a stopped fit goes on to the bits of one that was not. ``runtime`` is a cluster
+        to run on, such as ``rl.Ray(workers=4)``: the same bits again.
         """
+        given = self.get_params(), reviews, labels, covariates
         self.snapshot_: Snapshot = snapshots.learn(
-            self.get_params(), reviews, labels, covariates, callback=callback, checkpoint=checkpoint, resume=resume
+            *given, callback=callback, checkpoint=checkpoint, resume=resume, runtime=runtime
         )
         return self
 

@@ -37,3 +37,11 @@ class StorageError(RingleaderError):
 
 class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
+
+
+class ClusterError(RingleaderError):
+    """A cluster cannot be reached, or one of its workers failed."""
+
+
+class WorkerLost(ClusterError):
+    """A worker is gone; its part of the work has to be done again."""

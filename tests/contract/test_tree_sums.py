@@ -117,7 +117,10 @@ def test_likelihoods_and_lambda_of_nodes_join_to_those_of_the_whole() -> None:
             expected = np.vstack([gradient, curvature])
         else:
             sums = np.array(
-                [numba.log_likelihood(view._replace(tuples=view.tuples[a:b], weights=view.weights[a:b])) for a, b in spans]
+                [
+                    numba.log_likelihood(view._replace(tuples=view.tuples[a:b], weights=view.weights[a:b]))
+                    for a, b in spans
+                ]
             )
             expected = np.array(numba.log_likelihood(view))
         np.testing.assert_array_equal(join_nodes(TreeNodes(owner, level, place, sums), [leaves])[0], expected)

@@ -67,7 +67,7 @@ def join_nodes(nodes: TreeNodes, leaves: npt.ArrayLike) -> Floats:
     """The sums of all leaves, one for each of ``leaves`` (their number): every leaf must be below one of the nodes."""
     count = np.array(leaves, np.int64, ndmin=1)
     total = np.zeros((len(count), *nodes.sums.shape[1:]))
-    waiting = TreeNodes(*(part[:0] for part in nodes))
+    waiting = TreeNodes(nodes.owner[:0], nodes.level[:0], nodes.place[:0], nodes.sums[:0])
     last_level = int(max(count.max(initial=0) - 1, 0)).bit_length()
     for level in range(last_level + 1):
         here = nodes.level == level

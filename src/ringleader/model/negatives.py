@@ -37,13 +37,13 @@ def _drawn(problem: Problem, stream: int) -> Codes:
     tuples = np.empty((problem.tensor.n_cells, modes + problem.config.negatives), np.int32)
     tuples[:, :modes] = problem.tensor.coordinates
     if problem.fixed_negatives is None:
-        problem.backend.draw_negatives(tuples, modes, _pool(problem), stream_key(problem.config.seed, stream))
+        problem.backend.draw_negatives(tuples, modes, negative_pool(problem), stream_key(problem.config.seed, stream))
     else:
         tuples[:, modes:] = problem.fixed_negatives
     return read_only(tuples)
 
 
-def _pool(problem: Problem) -> Codes:
+def negative_pool(problem: Problem) -> Codes:
     """Contrast entities, each as often as its cells weigh: with other shares, phi would measure the weights.
 
     Where cells weigh alike, this is the contrast column; else a systematic sample of POOL places for each cell.

@@ -13,12 +13,14 @@ from ringleader.errors import LabelError, ResumeError, SettingsError
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
+from ringleader.learners.cluster import check_cluster, on_workers
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
+from ringleader.runtime.peers import Runtime
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
@@ -43,9 +45,10 @@ def learn(
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    runtime: Runtime | None = None,
 ) -> Snapshot:
     """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
-    goes on to the same bits as one that was not.
+    goes on to the same bits as one that was not. With ``runtime`` it sweeps on a cluster, to the same bits too.
 
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
@@ -66,6 +69,8 @@ def learn(
             raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
+    if runtime is not None:
+        check_cluster(model_config(parameters, tensor, seed))  # before anything takes its time
     config, rows, lockstep = _start(parameters, tensor, seed)
     aligned = labels.align(tensor) if labels is not None else None
     problem = build_problem(
@@ -107,7 +112,9 @@ def learn(
         return stop
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-    last, _ = fit_loop(problem, snapshot.state, callback=after_sweep, past=past)
+    with on_workers(config, runtime) as learner:
+        measure = None if learner is None else learner.likelihoods
+        last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if fitted.judged:
         fitted.judge.heads()

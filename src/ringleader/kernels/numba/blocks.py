@@ -182,7 +182,7 @@ def sum_chunks(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, span: tuple
             _add_leaf(work, stack, c - first)
         _add_up(work, stack, last - first)
         _put_sums(work, lists.sums, n)
-    memory.numbers[0] = memory_of_stack[0] = 0.0  # a use behind the last one through pointers, lest they be freed before
+    memory.numbers[0] = memory_of_stack[0] = 0.0  # a use behind the last through pointers: they are not freed before
 
 
 @njit(**INNER)
