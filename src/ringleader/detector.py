@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -104,9 +105,10 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         to run on, such as ``rl.Ray(workers=4)``: the same bits again.
         """
         given = self.get_params(), reviews, labels, covariates
-        self.snapshot_: Snapshot = snapshots.learn(
-            *given, callback=callback, checkpoint=checkpoint, resume=resume, runtime=runtime
-        )
+        with nullcontext() if runtime is None else runtime.start() as workers:
+            self.snapshot_: Snapshot = snapshots.learn(
+                *given, callback=callback, checkpoint=checkpoint, resume=resume, runtime=workers
+            )
         return self
 
     def partial_fit(self, reviews: Any = None, labels: Any = None, *, callback: Callback | None = None) -> RingDetector:

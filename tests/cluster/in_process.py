@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ringleader.errors import RingleaderError
 from ringleader.runtime.peers import Worker
 
 
@@ -26,6 +27,14 @@ class InProcess:
         self.workers = [Worker(rank, self.count) for rank in range(self.count)]
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        try:
+            return self._run(call, arguments)
+        except RingleaderError:
+            for worker in self.workers:
+                worker.abandon()
+            raise
+
+    def _run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         answers = [
             worker.start(call, *self._sent(given)) for worker, given in zip(self.workers, arguments, strict=True)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,9 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.options import Json, ReviewTable, Seed, TargetKindOption
+from ringleader.cli.options import Json, RayAddress, ReviewTable, Seed, TargetKindOption, WorkerCount, cluster_of
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, warn
+from ringleader.cli.terminal import VOICE, print_json, warn, warnings_as_notes
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
@@ -77,6 +78,8 @@ def command(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     target_kind: TargetKindOption = "binary",
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
@@ -89,7 +92,6 @@ def command(
 
     _check_place(out, resume=resume, overwrite=overwrite)
     started = time.perf_counter()
-    tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -104,11 +106,19 @@ def command(
         threads=reading.threads,
         random_state=seed,
     )
-    config = detector.model_config(tensor)
-    entries = tensor.n_cells * (1 + config.negatives)
+    cluster = cluster_of(ray, workers)
     try:
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
-            detector.fit(tensor, labels, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
+        with (
+            stop_signals(),
+            warnings_as_notes(quiet=as_json),
+            nullcontext() if cluster is None else cluster.start() as running,
+        ):
+            tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
+            config = detector.model_config(tensor)
+            entries = tensor.n_cells * (1 + config.negatives)
+            how = {"covariates": covariates, "checkpoint": out, "resume": resume, "runtime": running}
+            with sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+                detector.fit(tensor, labels, callback=bar, **how)  # type: ignore[arg-type]
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (
             f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing was saved"

@@ -7,6 +7,7 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -57,7 +58,6 @@ class ClusterLearner:
         """learner : the one whose moves the workers make. dealt_from : entities from which a mode is dealt out."""
         self.name: str = learner.name
         self.workers, self.learner, self.dealt_from = workers, learner, dealt_from
-        self.lost: list[str] = []  # what was said of workers that were lost, for whoever wants to tell
         self._dealt: Problem | None = None
         self._held: State | None = None
         self._likelihoods = (float("nan"), float("nan"))
@@ -71,13 +71,13 @@ class ClusterLearner:
             try:
                 return self._sweep(problem, state)
             except WorkerLost as error:
-                self.lost.append(str(error))
                 self._dealt = self._held = None
                 if attempt == ATTEMPTS - 1:
                     raise WorkerLost(
                         f"{error}; sweep {state.sweep + 1} was tried {ATTEMPTS} times; "
                         "what was learned before it is in the checkpoint, go on with --resume"
                     ) from error
+                warnings.warn(f"{error}; new workers do sweep {state.sweep + 1} again", stacklevel=2)
                 self.workers.restart()
         raise AssertionError("a sweep ends or fails")
 

@@ -60,14 +60,22 @@ class Worker:
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._own: Any = None
+        self._thread: threading.Thread | None = None
 
     def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
-        """Run a program up to its first exchange, or its end. One that was left half done is given up."""
-        self._inbox.put(Abandoned())
-        self._inbox, self._outbox = queue.Queue(), queue.Queue()
+        """Run a program up to its first exchange, or its end."""
         peers = _Peers(self.rank, self.count, self._inbox, self._outbox)
-        threading.Thread(target=self._run, args=(call, peers, arguments, self._outbox), daemon=True).start()
+        given = (call, peers, arguments, self._outbox)
+        self._thread = threading.Thread(target=self._run, args=given, daemon=True)
+        self._thread.start()
         return self._next()
+
+    def abandon(self) -> None:
+        """Give up a program that waits for messages, because one of the others failed; it cleans up behind itself."""
+        self._inbox.put(Abandoned())
+        if self._thread is not None:
+            self._thread.join()
+        self._inbox, self._outbox, self._own = queue.Queue(), queue.Queue(), None
 
     def go_on(self, *messages: Any) -> tuple[Any, ...]:
         """Hand over the messages of the others, in the order of their numbers, and run on."""
@@ -114,7 +122,14 @@ class _Peers:
         return answer
 
 
-class Workers(Protocol):
+class Runtime(Protocol):
+    """Where a fit may run instead of in this process."""
+
+    def start(self) -> AbstractContextManager[Workers]:
+        """Workers, for as long as the block runs."""
+
+
+class Workers(Runtime, Protocol):
     """Processes that run programs together, as seen by the one that started them (the driver)."""
 
     count: int
@@ -128,10 +143,3 @@ class Workers(Protocol):
 
     def restart(self) -> None:
         """End all workers and start new ones."""
-
-
-class Runtime(Protocol):
-    """Where a fit may run instead of in this process."""
-
-    def start(self) -> AbstractContextManager[Workers]:
-        """Workers, for as long as the block runs."""

@@ -108,6 +108,16 @@ class RayWorkers:
         self.actors = []
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        try:
+            return self._run(call, arguments)
+        except WorkerLost:
+            raise
+        except RingleaderError:
+            # What one worker cannot do, the others need not wait for: they close what they have open.
+            self._get([actor.abandon.remote() for actor in self.actors])
+            raise
+
+    def _run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         size, ranks = self.count + 1, range(self.count)
         answers = [
             _as_list(actor.start.options(num_returns=size).remote(call, *given))

@@ -53,7 +53,7 @@ def learn(
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
     """
-    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
+    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=runtime)
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)

@@ -17,7 +17,7 @@ from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile
-from ringleader.tables.relation import Example, Part, Relation, column_types, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, column_types, quoted
 from ringleader.tables.row_reader import BadRow, Record
 from ringleader.tables.schema import Schema, knows_every_role
 from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
@@ -167,7 +167,7 @@ def _row_by_row(
         ) from error
     for row in bad:
         relation.rejected[row.reason] += 1
-        if len(relation.examples) < 100:
+        if len(relation.examples) < UNPARSED_EXAMPLES:
             relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
     scan = f"read_parquet({quoted(target)})"
     return Part(
