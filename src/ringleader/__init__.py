@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ringleader.errors import RingleaderError, RingleaderWarning
     from ringleader.evaluation.truth import evaluate_frame as evaluate
     from ringleader.known.labels import Labels, read_labels
+    from ringleader.runtime.ray import Ray
     from ringleader.tensor.encode import read_reviews
     from ringleader.tensor.sparse import SparseTensor
 
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Labels": "ringleader.known.labels",
+    "Ray": "ringleader.runtime.ray",
     "RingDetector": "ringleader.detector",
     "RingleaderError": "ringleader.errors",
     "RingleaderWarning": "ringleader.errors",
@@ -33,6 +35,7 @@ _MODULES = ("datasets", "plot")
 
 __all__ = [
     "Labels",
+    "Ray",
     "RingDetector",
     "RingleaderError",
     "RingleaderWarning",

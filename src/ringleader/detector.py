@@ -7,6 +7,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.peers import Runtime
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import LEARNED, Snapshot
@@ -105,25 +107,29 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        runtime: Runtime | None = None,
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
         With ``checkpoint``, the model is saved there after every sweep; with ``resume``, a fit that was stopped goes
-        on to the bits of one that was not.
+        on to the bits of one that was not. ``runtime`` is a cluster to run on, such as ``rl.Ray(workers=4)``: the same
+        bits again.
         """
-        if columns is not None:
-            reviews = read_reviews(reviews, columns=columns)
-        self.snapshot_, self._stored = snapshots.learn(
-            self.get_params(),
-            reviews,
-            labels,
-            covariates,
-            callback=callback,
-            checkpoint=checkpoint,
-            resume=resume,
-            at=_now(),
-        )
+        with nullcontext() if runtime is None else runtime.start() as workers:
+            if columns is not None:
+                reviews = read_reviews(reviews, columns=columns, runtime=workers)
+            self.snapshot_, self._stored = snapshots.learn(
+                self.get_params(),
+                reviews,
+                labels,
+                covariates,
+                callback=callback,
+                checkpoint=checkpoint,
+                resume=resume,
+                at=_now(),
+                runtime=workers,
+            )
         return self
 
     def partial_fit(

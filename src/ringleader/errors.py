@@ -43,7 +43,7 @@ class RingleaderError(Exception):
 
 
 class RingleaderWarning(UserWarning):
-    """What the command line warns of: rows that were left out, labels that match nobody."""
+    """What a command would say on standard error: rows that were left out, labels that match nobody, a repeated batch."""
 
 
 def warn_of(messages: Iterable[str]) -> None:
@@ -98,9 +98,13 @@ class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
 
 
+class ClusterError(RingleaderError):
+    """A cluster cannot be reached, or one of its workers failed."""
+
+
+class WorkerLost(ClusterError):
+    """A worker is gone; its part of the work has to be done again."""
+
+
 class DeviceError(RingleaderError):
     """There is no GPU, it cannot be used, or it failed."""
-
-
-class RingleaderWarning(UserWarning):
-    """What the user should know, and the work goes on: reviews that were left out, a batch that was taken in before."""

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import ringleader
-from ringleader.cli.options import Quiet, Verbose
+from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError, RingleaderWarning, Speech
 from ringleader.wording import harmless
@@ -66,7 +66,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """A command to run, or to complete the words of; only this one is imported."""
         if args[0] in COMMANDS:
-            return args[0], self.imported(args[0]), args[1:]
+            return args[0], self.imported(args[0]), with_address(args[1:])
         close = difflib.get_close_matches(args[0], COMMANDS, n=1)
         if close and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")

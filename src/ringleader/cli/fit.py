@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +14,26 @@ import typer
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
 from ringleader.cli.models import KEEP, locked, now
-from ringleader.cli.options import Json, Keep, ReviewTable, Seed, TargetKindOption, Wait
+from ringleader.cli.options import (
+    Json,
+    Keep,
+    RayAddress,
+    ReviewTable,
+    Seed,
+    TargetKindOption,
+    Wait,
+    WorkerCount,
+    cluster_of,
+)
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, warn
+from ringleader.cli.terminal import VOICE, print_json, warn, warnings_as_notes
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.labels import Labels
+    from ringleader.runtime.peers import Workers
     from ringleader.tensor.sparse import SparseTensor
 
 
@@ -82,6 +94,8 @@ def command(
     target_kind: TargetKindOption = "binary",
     keep: Keep = KEEP,
     wait: Wait = False,
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
@@ -109,11 +123,13 @@ def command(
         random_state=seed,
     )
     _check_place(out, resume=resume, overwrite=overwrite)
+    cluster = cluster_of(ray, workers)
     with locked(out, "fit", wait=wait, create=True):
         _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         started = time.perf_counter()
-        tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
-        _learn(detector, tensor, labels, covariates, out, resume=resume, keep=keep, as_json=as_json)
+        with warnings_as_notes(quiet=as_json), nullcontext() if cluster is None else cluster.start() as running:
+            tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
+            _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
     summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
     if as_json:
         print_json(summary)
@@ -127,6 +143,7 @@ def _learn(
     labels: Labels | None,
     covariates: str | None,
     out: str,
+    runtime: Workers | None,
     *,
     resume: bool,
     keep: int,
@@ -150,6 +167,7 @@ def _learn(
                 resume=resume,
                 at=now(),
                 keep=keep,
+                runtime=runtime,
             )
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ringleader.cli import completion
 from ringleader.cli.terminal import VOICE
 from ringleader.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ringleader.runtime.ray import Ray
+
+LOCAL_CLUSTER = "local"
+"""What --ray stands for without an address."""
+ADDRESS = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
+"""What is an address behind --ray; any other word is not its value."""
 
 
 def _sets_voice(name: str) -> Callable[[typer.Context, bool], bool]:
@@ -92,6 +102,38 @@ TargetKindOption = Annotated[
         help="Whether labels are yes/no or numbers.",
     ),
 ]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster; without an address on one of its own, on this machine.",
+    ),
+]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", metavar="N", min=1, help="With --ray: processes that share the work.")
+]
+
+
+def with_address(words: list[str]) -> list[str]:
+    """The words of a command, with an address behind every ``--ray`` that has none."""
+    filled = []
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        filled.append(word)
+        if word == "--ray" and not ADDRESS.fullmatch(following):
+            filled.append(LOCAL_CLUSTER)
+    return filled
+
+
+def cluster_of(address: str | None, workers: int | None) -> Ray | None:
+    """Where a command shall run, by its options --ray and --workers; None for this process."""
+    if address is None:
+        if workers is not None:
+            raise SettingsError("--workers is for a cluster; add --ray, or give --threads")
+        return None
+    from ringleader.runtime.ray import Ray
+
+    return Ray(address=None if address == LOCAL_CLUSTER else address, workers=workers)
 
 
 def parse_columns(texts: list[str] | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from ringleader.wording import counted
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
+    from ringleader.runtime.peers import Runtime
     from ringleader.tensor.sparse import SparseTensor
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -49,7 +50,9 @@ class ReadingOptions:
     temp_directory: TempDirectory = None
     threads: Threads = None
 
-    def read(self, reviews: str, *, target_kind: str = "binary", quiet: bool) -> InputTables:
+    def read(
+        self, reviews: str, *, target_kind: str = "binary", quiet: bool, runtime: Runtime | None = None
+    ) -> InputTables:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
         from ringleader.known.labels import read_labels
         from ringleader.tensor.encode import read_reviews
@@ -64,6 +67,7 @@ class ReadingOptions:
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,
             threads=self.threads,
+            runtime=runtime,
         )
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +50,15 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], limit: 
 
 def _numeric(text: str) -> bool:
     return text.replace(",", "").replace(".", "").replace("-", "").replace("%", "").isdigit() or text in ("", "-")
+
+
+@contextmanager
+def warnings_as_notes(*, quiet: bool) -> Iterator[None]:
+    """Within it, what Python warns of is said in one line, as notes are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: note(f"note: {message}", quiet=quiet)
+        yield
 
 
 def note(text: str, *, quiet: bool = False) -> None:

@@ -12,6 +12,9 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 CHUNK = 1024
 """Positions of one entity that are summed as a piece. Fixed: changing it changes the last bits."""
 
+LIKELIHOOD_PIECE = 4096
+"""Cells whose log-likelihoods are summed as a piece. Fixed: changing it changes the last bits of likelihoods."""
+
 TASKS = 64
 """Pieces of about equal cost that the entities of a mode are dealt into."""
 

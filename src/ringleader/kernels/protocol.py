@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
@@ -79,6 +79,27 @@ class Backend(Protocol):
 
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""
+
+
+@runtime_checkable
+class DivisibleBackend(Backend, Protocol):
+    """A backend whose sums may be added up by several processes, along the tree of ``kernels/tree.py``: for a cluster.
+
+    ``block_moments`` of a list that is cut at nodes of its tree gives sums that join to the bits of the whole; so do
+    ``lambda_moments`` and, in pieces of LIKELIHOOD_PIECE cells, ``log_likelihood``.
+    """
+
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        """``sweep_blocks`` where ``block_moments`` of the blocks are given; their lists of cells are not read."""
 
 
 def _numba(threads: int) -> Backend:

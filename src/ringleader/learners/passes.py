@@ -12,7 +12,7 @@ from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Blocks, Statistics, Terms, View, no_statistics, plan_blocks
 from ringleader.learners.schedule import batch_cells, step_size
 from ringleader.model.evidence import head_evidence
-from ringleader.model.negatives import draw_sweep, group_negatives, view_of
+from ringleader.model.negatives import draw_sweep, view_of
 from ringleader.model.priors import (
     balance,
     head_step,
@@ -24,6 +24,7 @@ from ringleader.model.priors import (
 )
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+from ringleader.shares.share import Share, Whole
 
 Touched = Mapping[int, npt.NDArray[Any]]
 """Entities of some modes, by code or as a mask; entities of other modes are not touched at all."""
@@ -39,27 +40,32 @@ class Move(NamedTuple):
 
 def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
-    state, tuples = _placed(problem, state), draw_sweep(problem, state.sweep)
-    view = view_of(problem, state, tuples)
+    chosen = None if touched is None else {k: _chosen(problem, k, touched) for k in range(problem.modes)}
+    state = move_share(Whole(problem, _placed(problem, state), chosen), move, learn_lambda=touched is None)
+    return _read_evidence(problem, _fetched(problem, state), move)
+
+
+def move_share(share: Share, move: Move, *, learn_lambda: bool = True) -> State:
+    """Move what this process holds once, and take part in what all move together; in place."""
+    problem, state = share.problem, share.state
+    rate = _rate(problem, 1, move)[0]
     for mode in problem.sweep_order():
-        entities = None if touched is None else _chosen(problem, mode, touched)
-        if entities is not None and len(entities) == 0:
+        if share.movable(mode) == 0:
             continue
-        drawn = group_negatives(problem, tuples) if mode == problem.config.contrast else None
-        blocks = problem.blocks(mode, drawn, entities)
-        if move.action == GRADIENT:
-            blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
-        _move_mode(problem, state, view, blocks, move)
-        _move_heads(problem, state, mode, move)
-    if problem.config.learn_lambda and touched is None:
-        every = np.arange(problem.tensor.n_cells, dtype=np.int32)
-        rate = _rate(problem, 1, move)[0]
+        rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
+        terms, statistics = label_terms(problem, state, mode), _statistics(state, mode)
+        cavity = _cavity_room(problem, state, terms)
+        share.sweep(mode, rule, rate, terms, statistics, cavity)
+        refresh_rows(problem, state, mode, terms, cavity)
+        for t in problem.targets_of(mode):
+            head_rule = problem.rule(mode, step=move.step, action=move.action)
+            head_step(share.all_targets, state, t, share.labelled_rows(t), head_rule)
+    if problem.config.learn_lambda and learn_lambda:
         rule = problem.rule(problem.config.contrast, step=move.step, action=move.action, decay=move.decay)
-        lambda_step(problem, state, view, every, rule, (1.0, rate))
+        lambda_step(problem, state, share.lambda_moments(rule), rule, (1.0, rate))
         state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
         balance(problem, state)
-    state = _fetched(problem, state).replace(sweep=state.sweep + 1, steps=state.steps + 1)
-    return _read_evidence(problem, state, move)
+    return state.replace(sweep=state.sweep + 1, steps=state.steps + 1)
 
 
 def _placed(problem: Problem, state: State) -> State:
@@ -115,11 +121,7 @@ def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move:
     rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
     terms = label_terms(problem, state, mode)
     cavity = _cavity_room(problem, state, terms)
-    statistics = no_statistics(state.rank, state.second.dtype)
-    if len(state.first):
-        own = slice(state.starts[mode], state.starts[mode + 1])
-        statistics = Statistics(state.second[own], state.first[own])
-    problem.backend.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+    problem.backend.sweep_blocks(view, blocks, rule, terms, _statistics(state, mode), cavity)
     refresh_rows(problem, state, mode, terms, cavity)
 
 
@@ -138,6 +140,14 @@ def _read_evidence(problem: Problem, state: State, move: Move) -> State:
         for mode in {target.mode for target in problem.targets}:
             _move_heads(problem, state, mode, move)
     return state
+
+
+def _statistics(state: State, mode: int) -> Statistics:
+    """The carried statistics of a mode's rows; none where the learner carries none."""
+    if not len(state.first):
+        return no_statistics(state.rank, state.second.dtype)
+    own = slice(state.starts[mode], state.starts[mode + 1])
+    return Statistics(state.second[own], state.first[own])
 
 
 def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
@@ -167,7 +177,7 @@ def _batch_lambda(problem: Problem, state: State, view: View, cells: Codes, move
     cells_in_all = problem.tensor.n_cells
     scale = cells_in_all / len(cells) if problem.config.carry else 1.0
     rate = _rate(problem, 1, move)[0]
-    lambda_step(problem, state, view, cells, rule, (scale, rate))
+    lambda_step(problem, state, problem.backend.lambda_moments(view, cells, rule), rule, (scale, rate))
     state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
 
 

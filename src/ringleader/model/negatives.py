@@ -36,13 +36,14 @@ def _drawn(problem: Problem, stream: int) -> Codes:
     modes = problem.modes
     tuples = problem.backend.with_room(problem.tensor.coordinates, problem.config.negatives)
     if problem.fixed_negatives is None:
-        problem.backend.draw_negatives(tuples, modes, _pool(problem, tuples), stream_key(problem.config.seed, stream))
+        pool, key = negative_pool(problem, tuples), stream_key(problem.config.seed, stream)
+        problem.backend.draw_negatives(tuples, modes, pool, key)
     else:
         tuples[:, modes:] = problem.backend.place(problem.fixed_negatives)
     return read_only(tuples) if type(tuples) is np.ndarray else tuples
 
 
-def _pool(problem: Problem, tuples: Codes) -> Codes:
+def negative_pool(problem: Problem, tuples: Codes) -> Codes:
     """Contrast entities, each as often as its cells weigh: with other shares, phi would measure the weights.
 
     Where cells weigh alike, this is the contrast column; else a systematic sample of POOL places for each cell.

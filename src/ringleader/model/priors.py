@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Codes, Floats
-from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, View, no_terms
+from ringleader.arrays import Floats
+from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, no_terms
 from ringleader.kernels.single_block import carry, move_block
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
@@ -38,15 +38,18 @@ def update_shrinkage(
 
 
 def lambda_step(
-    problem: Problem, state: State, view: View, cells: Codes, rule: Rule, scale: tuple[float, float] = (1.0, 1.0)
+    problem: Problem,
+    state: State,
+    moments: tuple[Floats, Floats],
+    rule: Rule,
+    scale: tuple[float, float] = (1.0, 1.0),
 ) -> None:
-    """One step of lambda over the entries of cells, in place; unconstrained, as published.
+    """One step of lambda from g and F over the entries of some cells, in place; unconstrained, as published.
 
     ``scale`` multiplies the sums over entries and the step, like ``scale`` and ``rate`` of other blocks.
     """
     x = state.component_weights
-    gradient, curvature = problem.backend.lambda_moments(view, cells, rule)
-    gradient, curvature = scale[0] * gradient, scale[0] * curvature
+    gradient, curvature = scale[0] * moments[0], scale[0] * moments[1]
     if rule.action == STATISTICS:
         fetch, place = problem.backend.fetch, problem.backend.place
         carried = Statistics(fetch(state.second[-1:]), fetch(state.first[-1:]))
@@ -136,7 +139,7 @@ def label_terms(problem: Problem, state: State, mode: int) -> Terms:
         return no_terms(state.rank)
     codes = np.concatenate([problem.targets[t].codes for t in targets])
     order = np.argsort(codes, kind="stable")
-    offsets = np.zeros(problem.tensor.shape[mode] + 1, np.int64)
+    offsets = np.zeros(len(state.rows(mode)) + 1, np.int64)
     np.cumsum(np.bincount(codes, minlength=len(offsets) - 1), out=offsets[1:])
     target = np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order]
     value = np.concatenate([problem.targets[t].values for t in targets])[order]

@@ -16,7 +16,7 @@ from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile
-from ringleader.tables.relation import Example, Part, Relation, column_types, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
 from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
@@ -171,7 +171,7 @@ def _row_by_row(
             "free some space or choose another folder with --temp-directory"
         ) from error
     relation.rejected.update(bad.counts)
-    for row in bad.examples[: max(0, row_reader.EXAMPLES - len(relation.examples))]:
+    for row in bad.examples[: max(0, UNPARSED_EXAMPLES - len(relation.examples))]:
         relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
     scan = f"read_parquet({quoted(target)})"
     return Part(

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from ringleader.errors import InputError, SchemaError, SettingsError, StorageError
 from ringleader.runtime import machine
+from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.formats import LOADERS
 from ringleader.tables.frames import column_names, for_database, to_arrow
 from ringleader.tables.relation import Part, Relation, column_types, quoted
-from ringleader.tables.schema import resolve
+from ringleader.tables.schema import Schema, resolve
 
 DATABASE_SHARE = 0.7
 LEAST_MEMORY = 64_000_000
@@ -40,8 +41,12 @@ def open_relation(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    peers: Peers | None = None,
 ) -> Iterator[Relation]:
-    """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading."""
+    """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading.
+
+    With ``peers``, every process opens its share of the files.
+    """
     import duckdb
 
     limit = parse_memory(memory_limit)
@@ -57,7 +62,7 @@ def open_relation(
                 f"SET threads = {threads or machine.processors()}",
             ):
                 connection.execute(setting).fetchall()
-            yield _open(connection, source, columns, modes, limit, folder)
+            yield _open(connection, source, columns, modes, limit, folder, peers or Alone())
         finally:
             connection.close()
 
@@ -87,9 +92,10 @@ def _open(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    peers: Peers,
 ) -> Relation:
     if isinstance(source, (str, os.PathLike)):
-        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder)
+        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder, peers)
     schema = resolve(column_names(source), columns=columns, modes=modes)
     # Names of our own inside DuckDB, so that no column's name can be taken for another's.
     arrays = [for_database(array) for array in to_arrow(source, list(schema.columns.values())).columns]
@@ -110,22 +116,54 @@ def _open_files(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    peers: Peers,
 ) -> Relation:
     relation: Relation | None = None
-    for number, file in enumerate(files):
+    for number, file in _share(files, peers):
         path = readable_path(file, folder, number)
         loader = LOADERS[file.format](file, path, number)
         schema = resolve(loader.names, columns=columns, modes=modes, where=repr(file.name))
         if relation is None:
-            relation = Relation(connection, schema, [], limit, folder, source)
+            relation = Relation(connection, schema, [], limit, folder, source, peers=peers)
+            first = file
         elif [a.mode for a in schema.axes] != [a.mode for a in relation.schema.axes]:
-            raise SchemaError(
-                f"{file.name!r} gives the modes {', '.join(schema.columns)}, but {files[0].name!r} gives "
-                f"{', '.join(relation.schema.columns)}; read them apart, or name the modes"
-            )
+            raise _other_modes(file.name, schema, first.name, relation.schema)
         relation.parts.append(loader.load(relation, schema))
-    assert relation is not None  # locate never returns an empty list
+    opened = None if relation is None else (first.name, relation.schema, relation.parts[0].types)
+    others = [other for other in gather(peers, opened) if other is not None]
+    name, schema, types = others[0]  # locate never returns an empty list
+    for other in others[1:]:
+        if [a.mode for a in other[1].axes] != [a.mode for a in schema.axes]:
+            raise _other_modes(other[0], other[1], name, schema)
+    if relation is None:
+        relation = Relation(connection, schema, [_no_rows(types)], limit, folder, source, peers=peers)
+    relation.schema = schema
     return relation
+
+
+def _share(files: list[ReviewFile], peers: Peers) -> Iterator[tuple[int, ReviewFile]]:
+    """The files of this process with their numbers: a run of them, cut so that all read about as many bytes."""
+    sizes = [file.path.stat().st_size for file in files]
+    before, total = 0, max(sum(sizes), 1)
+    for number, (file, size) in enumerate(zip(files, sizes, strict=True)):
+        # The middle of the file decides, so that a single one goes to somebody.
+        if min((before + size // 2) * peers.count // total, peers.count - 1) == peers.rank:
+            yield number, file
+        before += size
+
+
+def _other_modes(name: str, schema: Schema, first: str, wanted: Schema) -> SchemaError:
+    return SchemaError(
+        f"{name!r} gives the modes {', '.join(schema.columns)}, but {first!r} gives "
+        f"{', '.join(wanted.columns)}; read them apart, or name the modes"
+    )
+
+
+def _no_rows(types: tuple[str, ...]) -> Part:
+    """A part without rows, for a process that has no file: columns of the types that others have."""
+    names = tuple(f"f{k}" for k in range(len(types)))
+    nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
+    return Part(f"(SELECT {nothing} WHERE false)", names, types, "0", lambda rows: [])
 
 
 @contextmanager

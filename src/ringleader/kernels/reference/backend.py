@@ -29,6 +29,20 @@ class ReferenceBackend(HostArrays):
         check_labels(view, blocks, rule, terms, statistics, cavity)
         reference.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
 
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        check_blocks(view, blocks)
+        check_labels(view, blocks, rule, terms, statistics, cavity)
+        reference.step_blocks(view, blocks, rule, terms, statistics, cavity, moments)
+
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
         return reference.block_moments(view, blocks, rule)
