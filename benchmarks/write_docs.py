@@ -39,12 +39,14 @@ def main() -> None:
     parser.add_argument("--figures", action="store_true", help="what the commands of the pages print")
     for name in ("paper", "detection", "real"):
         parser.add_argument(f"--{name}", type=Path, help=f"results of a full run of benchmark {name}")
+    parser.add_argument("--paper-options", default="", help="options that benchmark paper ran with, to be said")
     options = parser.parse_args()
     if options.figures:
         _renew_pages()
     if options.paper:
         text = (options.paper / "tables.md").read_text()
-        intro = "## The paper's experiments\n\n`ringleader benchmark paper --out DIR`."
+        command = " ".join(["ringleader benchmark paper", *options.paper_options.split(), "--out DIR"])
+        intro = f"## The paper's experiments\n\n`{command}`."
         write_section("benchmarks.md", "paper", f"{intro} {text}")
         shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
     if options.detection:
