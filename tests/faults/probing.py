@@ -37,7 +37,9 @@ def use(folder: Path) -> str:
         fresh = model.tensor_.decode().drop(columns="count", errors="ignore").iloc[:3]
         if model.complete_ and model.reading_:
             renamed = fresh.rename(columns={"week": "timestamp"})
-            model.partial_fit(renamed, pd.DataFrame({"mode": [mode], "entity": [str(fresh[mode].iloc[0])], "label": [1]}))
+            model.partial_fit(
+                renamed, pd.DataFrame({"mode": [mode], "entity": [str(fresh[mode].iloc[0])], "label": [1]})
+            )
             assert np.isfinite(model.scores(mode)["score"].astype(float)).all()
     except RingleaderError as error:
         return f"refused: {error}"
