@@ -35,7 +35,7 @@ def text_head(file: ReviewFile, path: Path) -> str:
 
 def delimiter_of(head: str) -> str:
     header = next(iter(io.StringIO(head, newline=""))).rstrip("\r\n")
-    counts = {d: len(split_record(header, d) or ()) for d in DELIMITERS}
+    counts = {d: len(split_record(header, d) or header.split(d)) for d in DELIMITERS}
     return max(DELIMITERS, key=lambda d: (counts[d], d == ","))
 
 
