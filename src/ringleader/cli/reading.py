@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from ringleader.cli.options import (
     Axes,
     Columns,
+    Encoding,
     LabelFile,
     MemoryLimit,
     Strict,
@@ -48,6 +49,7 @@ class ReadingOptions:
     memory_limit: MemoryLimit = None
     temp_directory: TempDirectory = None
     threads: Threads = None
+    encoding: Encoding = None
 
     def read(self, reviews: str, *, target_kind: str = "binary", quiet: bool) -> InputTables:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
@@ -64,6 +66,7 @@ class ReadingOptions:
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,
             threads=self.threads,
+            encoding=self.encoding,
         )
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
@@ -99,6 +102,8 @@ def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
     warnings = list(tensor.report.warnings) if tensor.report is not None else []
     for text in warnings:
         note(f"note: {text}", quiet=quiet)
+    for mode in tensor.report.dropped if tensor.report is not None else ():
+        note(f"note: no column for {mode}: the model does without it", quiet=quiet)
     return warnings
 
 

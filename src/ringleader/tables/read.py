@@ -23,6 +23,7 @@ from ringleader.tables.formats import LOADERS
 from ringleader.tables.frames import column_names, for_database, to_arrow
 from ringleader.tables.relation import Part, Relation, column_types, quoted
 from ringleader.tables.schema import resolve
+from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
 DATABASE_SHARE = 0.7
 LEAST_MEMORY = 64_000_000
@@ -41,6 +42,7 @@ def open_relation(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Relation]:
     """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading."""
     import duckdb
@@ -63,7 +65,7 @@ def open_relation(
                 f"SET threads = {threads or machine.processors()}",
             ):
                 connection.execute(setting).fetchall()
-            yield _open(connection, source, columns, modes, limit, folder)
+            yield _open(connection, source, columns, modes, limit, folder, encoding)
     finally:
         if connection is not None:
             connection.close()
@@ -95,15 +97,19 @@ def _open(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
 ) -> Relation:
+    named = "the table"
+    if is_spreadsheet(source):
+        named, source = os.fspath(source), read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
-        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder)
+        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder, encoding)
     schema = resolve(column_names(source), columns=columns, modes=modes)
     # Names of our own inside DuckDB, so that no column's name can be taken for another's.
     arrays = [for_database(array) for array in to_arrow(source, list(schema.columns.values())).columns]
     names = tuple(f"f{k}" for k in range(len(arrays)))
     connection.register("frame", pa.table(arrays, names=list(names)))
-    relation = Relation(connection, schema, [], limit, folder, "the table")
+    relation = Relation(connection, schema, [], limit, folder, named)
     types = column_types(relation, "frame", names)
     # A frame has no stored row number: it is counted where it is asked for.
     relation.parts.append(Part("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
@@ -118,10 +124,11 @@ def _open_files(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
 ) -> Relation:
     relation: Relation | None = None
     for number, file in enumerate(files):
-        path = readable_path(file, folder, number)
+        path = readable_path(file, folder, number, encoding)
         loader = LOADERS[file.format](file, path, number)
         schema = resolve(loader.names, columns=columns, modes=modes, where=repr(file.name))
         if relation is None:

@@ -25,9 +25,13 @@ from ringleader.tables.read import open_relation
 from ringleader.tables.relation import Relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
+from ringleader.wording import counted
 
 BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
+
+NOT_UTF8 = "not valid UTF-8"
+"""Why rows in another encoding are refused."""
 
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
@@ -51,6 +55,7 @@ def read_reviews(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
 ) -> SparseTensor:
     """Reads a review table and encodes it as a sparse tensor.
 
@@ -66,6 +71,7 @@ def read_reviews(
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
     temp_directory : where to spill.
     threads : for reading; all that may be used by default.
+    encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 where a file begins with its mark.
 
     Returns
     -------
@@ -79,6 +85,7 @@ def read_reviews(
         memory_limit=memory_limit,
         temp_directory=temp_directory,
         threads=threads,
+        encoding=encoding,
     ) as relation:
         tensor = encode(relation, vocabularies=vocabularies, strict=strict)
     warn_of(tensor.report.odd if tensor.report is not None else ())
@@ -109,9 +116,18 @@ def encode(
         examples=tuple(relation.examples),
         modes={v.mode: len(v) for v in encoded},
         time=checked.time,
-        warnings=tuple(dict.fromkeys(note for column in checked.columns for note in column.notes)),
+        warnings=tuple(
+            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation)])
+        ),
     )
     return SparseTensor(cells.coordinates, cells.counts, encoded, report)
+
+
+def _encoding_note(relation: Relation) -> list[str]:
+    """What to type where rows were refused because they are in another encoding."""
+    if NOT_UTF8 not in relation.rejected:
+        return []
+    return [f"{counted(relation.rejected[NOT_UTF8], 'row')} are not in UTF-8; for Latin-1 give --encoding latin-1"]
 
 
 def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
