@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,12 @@ def open_relation(
                 f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",
                 f"SET temp_directory = {quoted(folder / 'spill')}",
                 "SET TimeZone = 'UTC'",
-                "SET enable_progress_bar = false",
                 f"SET threads = {threads or machine.processors()}",
             ):
                 connection.execute(setting).fetchall()
+            # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
+            with suppress(duckdb.Error):
+                connection.execute("SET enable_progress_bar = false").fetchall()
             yield _open(connection, source, columns, modes, limit, folder, encoding)
     finally:
         if connection is not None:

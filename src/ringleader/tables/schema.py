@@ -25,7 +25,7 @@ DECISIVE_NAMES: dict[str, tuple[str, ...]] = {
 """Of several, the first of these that is there is taken."""
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "reviewer": ("user", "customer", "customer_id", "author", "author_id", "buyer", "buyer_id", "member_id"),
-    "product": ("item", "item_id", "itemid", "sku", "product_name", "article", "listing", "listing_id"),
+    "product": ("item", "item_id", "itemid", "sku", "product_name", "listing", "listing_id"),
     "seller": ("merchant", "merchant_id", "vendor", "vendor_id", "shop", "shop_id", "store", "store_id"),
     "rating": ("stars", "score", "grade", "rate", "review_score"),
     "timestamp": ("time", "datetime", "date", "when", "review_date", "review_time", "created_at", "posted_at"),
