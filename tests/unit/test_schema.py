@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringleader.errors import SchemaError, SettingsError, Speech
+from ringleader.errors import SchemaError, SettingsError
 from ringleader.tables.schema import parse_axis, parse_bin, resolve
 
 
@@ -65,11 +65,11 @@ def test_all_missing_columns_are_named_at_once_with_the_words_to_add() -> None:
         resolve(["x", "y"], modes=["one=a", "two=b"])
 
 
-def test_errors_name_parameters_in_python_and_options_in_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_parameters_in_python_and_options_in_a_shell() -> None:
     with pytest.raises(SchemaError) as caught:
         resolve(["the user", "productNo", "stars"])
     assert "--" not in str(caught.value)
-    monkeypatch.setattr(Speech, "of_options", True)
+    caught.value.in_shell = True
     assert "--column reviewer='the user' --column product=productNo" in str(caught.value)
 
 
