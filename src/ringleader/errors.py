@@ -25,21 +25,22 @@ IN_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 """What the options of the command line are called in Python: patterns, and what stands for them."""
 
 
-class Speech:
-    """Whether errors speak of options (in a shell) or of parameters (in Python)."""
-
-    of_options = False
-
-
 class RingleaderError(Exception):
     """Anything the user can put right. The command line prints it and exits with 2.
 
-    Messages are written with the options of the command line; in Python they name the parameters instead.
+    Messages are written with the options of the command line (``message``); in Python they name the parameters instead.
     """
 
+    in_shell = False
+    """Set by the command line: then the message stays as it was written."""
+
+    @property
+    def message(self) -> str:
+        """The message as it was written."""
+        return super().__str__()
+
     def __str__(self) -> str:
-        text = super().__str__()
-        return text if Speech.of_options else in_python(text)
+        return self.message if self.in_shell else in_python(self.message)
 
 
 class RingleaderWarning(UserWarning):

@@ -307,7 +307,7 @@ def test_a_table_without_one_usable_row_is_refused(tmp_path: Path) -> None:
     [
         ("a,x,5 stars,1500000000\n", "'rating' holds values such as '5 stars'; write plain numbers such as 5 or 4.5"),
         ("a,x,5,04.03.2017\n", "'timestamp' holds values such as '04.03.2017'; write ISO 8601 such as 2017-03-04"),
-        ("a,x,,1500000000\n", "'rating' is empty; fill it, or take another column with --column rating=COLUMN"),
+        ("a,x,,1500000000\n", "'rating' is empty; fill it, or take another column with columns={'rating': 'COLUMN'}"),
         (",x,5,1500000000\n", "'reviewer' is empty"),
     ],
 )

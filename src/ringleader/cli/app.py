@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 import ringleader
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.terminal import VOICE, warn
-from ringleader.errors import RingleaderError, RingleaderWarning, Speech
+from ringleader.errors import RingleaderError, RingleaderWarning
 from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
@@ -91,6 +91,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except RingleaderError as error:
+            error.in_shell = True
+            raise
         except KeyboardInterrupt as stopped:  # Ctrl-C; a command may say what is left of its work
             warn(str(stopped) or "stopped")
             sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
@@ -140,13 +143,12 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    Speech.of_options = True
     warnings.simplefilter("ignore", RingleaderWarning)  # commands say these themselves
     try:
         app()
         sys.stdout.flush()
     except RingleaderError as error:
-        _stop(f"error: {error}", 2)
+        _stop(f"error: {error.message}", 2)
     except OSError as error:  # what is printed goes to a file on a full disk, say
         where = f"{error.filename}: " if error.filename else ""
         _stop(f"error: {where}{error.strerror or error}", 2)

@@ -51,7 +51,7 @@ Axes = Annotated[
     ),
 ]
 ReviewTable = Annotated[
-    str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")
+    str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, XLSX, ODS; .gz, .zst.")
 ]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process writes to the model.")]
@@ -68,6 +68,10 @@ MemoryLimit = Annotated[
 ]
 TempDirectory = Annotated[
     str | None, typer.Option("--temp-directory", metavar="DIR", help="Where to put temporary files.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Of text files, such as latin-1; UTF-8 or UTF-16 by default."),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -87,7 +91,7 @@ TargetName = Annotated[
 ]
 Top = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N.")]
 OutputFile = Annotated[
-    str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
+    str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet, .jsonl or .xlsx file.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
 Raw = Annotated[

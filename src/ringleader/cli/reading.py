@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from ringleader.cli.options import (
     Axes,
     Columns,
+    Encoding,
     LabelFile,
     MemoryLimit,
     Strict,
@@ -49,6 +50,7 @@ class ReadingOptions:
     memory_limit: MemoryLimit = None
     temp_directory: TempDirectory = None
     threads: Threads = None
+    encoding: Encoding = None
 
     def read(
         self, reviews: str, *, target_kind: str = "binary", quiet: bool, runtime: Runtime | None = None
@@ -68,6 +70,7 @@ class ReadingOptions:
             temp_directory=self.temp_directory,
             threads=self.threads,
             runtime=runtime,
+            encoding=self.encoding,
         )
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
@@ -103,6 +106,8 @@ def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
     warnings = list(tensor.report.warnings) if tensor.report is not None else []
     for text in warnings:
         note(f"note: {text}", quiet=quiet)
+    for mode in tensor.report.dropped if tensor.report is not None else ():
+        note(f"note: no column for {mode}: the model does without it", quiet=quiet)
     return warnings
 
 

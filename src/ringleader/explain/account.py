@@ -98,7 +98,9 @@ def believed(snapshot: Described, own: OwnReviews, target: Target | None) -> dic
     """What is believed and known of the account's mode, and of those it meets in, for the target of that name."""
     beliefs = {}
     for k in dict.fromkeys((own.mode, own.roles.actor, *own.roles.items)):
-        mine = [t for t in snapshot.targets if t.mode == k and (target is None or t.name == target.name)]
+        mine = [
+            t for t in snapshot.targets if t.mode == k and len(t.codes) and (target is None or t.name == target.name)
+        ]
         name = mine[0].name if mine else None
         scorer = snapshot.scorer(k, name)
         said = scorer.judgement.value if scorer.judgement is not None and _binary(scorer.target) else None

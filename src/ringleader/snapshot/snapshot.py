@@ -183,7 +183,12 @@ class Snapshot:
         """Finds the cores of the usual settings, once; snapshots of the same reviews share it."""
         tensor, signals, actor = self.tensor, self.signals, self.config.contrast
         found = self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
-        return cache(lambda: replace(found(), tensor=tensor))
+
+        def with_reviews() -> Cores:
+            cores = found()
+            return cores if cores.tensor is tensor else replace(cores, tensor=tensor)
+
+        return cache(with_reviews)
 
     def cores(self, settings: CoreSettings | None = None) -> Cores:
         """Groups that act in lockstep; those of the usual settings are found once."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ringleader.tables.formats import LOADERS
 from ringleader.tables.frames import column_names, for_database, to_arrow
 from ringleader.tables.relation import Part, Relation, column_types, quoted
 from ringleader.tables.schema import Schema, resolve
+from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
 DATABASE_SHARE = 0.7
 LEAST_MEMORY = 64_000_000
@@ -41,6 +42,7 @@ def open_relation(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
     peers: Peers | None = None,
 ) -> Iterator[Relation]:
     """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading.
@@ -58,11 +60,13 @@ def open_relation(
                 f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",
                 f"SET temp_directory = {quoted(folder / 'spill')}",
                 "SET TimeZone = 'UTC'",
-                "SET enable_progress_bar = false",
                 f"SET threads = {threads or machine.processors()}",
             ):
                 connection.execute(setting).fetchall()
-            yield _open(connection, source, columns, modes, limit, folder, peers or Alone())
+            # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
+            with suppress(duckdb.Error):
+                connection.execute("SET enable_progress_bar = false").fetchall()
+            yield _open(connection, source, columns, modes, limit, folder, encoding, peers or Alone())
         finally:
             connection.close()
 
@@ -92,16 +96,21 @@ def _open(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
     peers: Peers,
 ) -> Relation:
+    named = "the table"
+    if is_spreadsheet(source):
+        named, source = os.fspath(source), read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
-        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder, peers)
+        where = os.fspath(source)
+        return _open_files(connection, locate(source), where, columns, modes, limit, folder, encoding, peers)
     schema = resolve(column_names(source), columns=columns, modes=modes)
     # Names of our own inside DuckDB, so that no column's name can be taken for another's.
     arrays = [for_database(array) for array in to_arrow(source, list(schema.columns.values())).columns]
     names = tuple(f"f{k}" for k in range(len(arrays)))
     connection.register("frame", pa.table(arrays, names=list(names)))
-    relation = Relation(connection, schema, [], limit, folder, "the table")
+    relation = Relation(connection, schema, [], limit, folder, named)
     types = column_types(relation, "frame", names)
     # A frame has no stored row number: it is counted where it is asked for.
     relation.parts.append(Part("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
@@ -116,11 +125,12 @@ def _open_files(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
     peers: Peers,
 ) -> Relation:
     relation: Relation | None = None
     for number, file in _share(files, peers):
-        path = readable_path(file, folder, number)
+        path = readable_path(file, folder, number, encoding)
         loader = LOADERS[file.format](file, path, number)
         schema = resolve(loader.names, columns=columns, modes=modes, where=repr(file.name))
         if relation is None:

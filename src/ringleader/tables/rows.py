@@ -17,6 +17,7 @@ from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
+from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
 
 Row = tuple[str, dict[str, str | None]]
@@ -27,6 +28,8 @@ def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], wh
 
     With ``optional=("*",)`` every other column comes along.
     """
+    if is_spreadsheet(source):
+        source = read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
         for file in locate(source):
             with temporary_folder() as folder:

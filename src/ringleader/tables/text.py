@@ -19,14 +19,16 @@ def text_head(file: ReviewFile, path: Path) -> str:
     """The beginning of a text file, or an error that says why it is none."""
     with path.open("rb") as handle:
         data = handle.read(HEAD_BYTES)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{file.name!r} is UTF-16; save it as UTF-8")
     first = data.splitlines()[0] if data else b""
     if len(data) == HEAD_BYTES and len(first) == HEAD_BYTES:
         raise InputError(f"the first line of {file.name!r}, which names its columns, is longer than a megabyte")
     try:
         header = first.decode("utf-8-sig")
     except UnicodeDecodeError:
+        if b"\x00" not in first and b"\xff\xfe" not in first[:4]:
+            raise InputError(
+                f"{file.name!r} is not in UTF-8; if it is in Latin-1, read it with --encoding latin-1"
+            ) from None
         header = "\x00"
     if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
         raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")

@@ -27,9 +27,13 @@ from ringleader.tables.read import LEAST_MEMORY, open_relation, parse_memory
 from ringleader.tables.relation import Relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
+from ringleader.wording import counted
 
 BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
+
+NOT_UTF8 = "not valid UTF-8"
+"""Why rows in another encoding are refused."""
 
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
@@ -53,6 +57,7 @@ def read_reviews(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
     runtime: Runtime | None = None,
 ) -> SparseTensor:
     """Reads a review table and encodes it as a sparse tensor.
@@ -69,6 +74,7 @@ def read_reviews(
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
     temp_directory : where to spill.
     threads : for reading; all that may be used by default.
+    encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 where a file begins with its mark.
     runtime : such as ``rl.Ray(workers=4)``: its workers read the files, which they must all see under the same path,
         and give the same tensor. Each has the memory limit for itself.
 
@@ -77,7 +83,13 @@ def read_reviews(
     SparseTensor; its ``report`` says what was read, guessed and refused.
     """
     check_setting("threads", threads, Whole(1, 1024, optional=True))
-    how = {"columns": columns, "modes": modes, "memory_limit": memory_limit, "temp_directory": temp_directory}
+    how = {
+        "columns": columns,
+        "modes": modes,
+        "memory_limit": memory_limit,
+        "temp_directory": temp_directory,
+        "encoding": encoding,
+    }
     if runtime is not None and isinstance(source, (str, os.PathLike)) and vocabularies is None:
         with runtime.start() as workers:
             tensor = _read_on(workers, source, strict, {**how, "threads": threads})
@@ -128,7 +140,9 @@ def _encoded(
         examples=tuple(relation.examples),
         modes={v.mode: size for v, size in zip(encoded, coding.sizes, strict=True)},
         time=checked.time,
-        warnings=tuple(dict.fromkeys(note for column in checked.columns for note in column.notes)),
+        warnings=tuple(
+            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation)])
+        ),
     )
     return cells.coordinates, cells.counts, encoded, report
 
@@ -151,6 +165,13 @@ def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool,
     """In a worker: its share of a tensor."""
     with open_relation(source, **how, peers=peers) as relation:
         return _encoded(relation, None, strict)
+
+
+def _encoding_note(relation: Relation) -> list[str]:
+    """What to type where rows were refused because they are in another encoding."""
+    if NOT_UTF8 not in relation.rejected:
+        return []
+    return [f"{counted(relation.rejected[NOT_UTF8], 'row')} are not in UTF-8; for Latin-1 give --encoding latin-1"]
 
 
 def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
