@@ -19,12 +19,6 @@ from ringleader.kernels.cuda import device
 from ringleader.kernels.cuda.backend import CudaBackend
 from ringleader.kernels.cuda.device import open_device
 
-LARGEST = (54_000_000, 48_000_000, 2_000_000, 5, 1000)
-
-
-def shape_of(cells: int) -> tuple[int, ...]:
-    return LARGEST if cells > 500_000_000 else (cells // 8, cells // 31, cells // 100, 5, 157)
-
 
 def check(backend: Any, ranks: list[int], cells: int) -> None:
     """Every operation against the reference."""
@@ -51,7 +45,7 @@ def check(backend: Any, ranks: list[int], cells: int) -> None:
 
 def measure(backend: Any, cells: int, rank: int, negatives: int, repeats: int, dtype: Any) -> None:
     xp = backend.device.xp
-    sizes = shape_of(cells)
+    sizes = speed.market_sizes(cells)
     began = time.perf_counter()
     market = speed.draw_market(backend, cells, sizes, rank, dtype)
     sweep = speed.DeviceSweep(backend, market, negatives)
@@ -129,7 +123,7 @@ def compare_with_cpu(backend: Any, cells: int, rank: int, negatives: int) -> Non
     from ringleader.kernels.numba.backend import NumbaBackend
     from ringleader.runtime.machine import processors
 
-    sizes = shape_of(cells)
+    sizes = speed.market_sizes(cells)
     market = speed.draw_market(backend, cells, sizes, rank)
     codes, start = market.codes.get(), market.factors.get()
     grouped = [(offsets.get(), members.get()) for offsets, members in market.grouped]

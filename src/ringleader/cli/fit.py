@@ -15,8 +15,8 @@ from ringleader.cli.evaluate import show
 from ringleader.cli.models import KEEP, locked, now
 from ringleader.cli.options import Json, Keep, ReviewTable, Seed, TargetKindOption, Wait
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, warn
-from ringleader.errors import ModelFileError, SettingsError
+from ringleader.cli.terminal import VOICE, print_json, python_warnings, warn
+from ringleader.errors import DeviceError, ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ def command(
         int,
         typer.Option("--patience", metavar="N", help="Stop after so many sweeps without a better held-out likelihood."),
     ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device", metavar="auto|cpu|cuda", autocompletion=completion.devices, help="auto: a GPU where it pays."
+        ),
+    ] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     target_kind: TargetKindOption = "binary",
@@ -106,6 +112,7 @@ def command(
         heldout_reviews=heldout_reviews,
         patience=patience,
         threads=reading.threads,
+        device=device,
         random_state=seed,
     )
     _check_place(out, resume=resume, overwrite=overwrite)
@@ -139,7 +146,7 @@ def _learn(
 
     entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
     try:
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+        with python_warnings(), stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
             detector.snapshot_, _ = learn(
                 detector.get_params(),
                 tensor,
@@ -151,6 +158,10 @@ def _learn(
                 at=now(),
                 keep=keep,
             )
+    except DeviceError as failed:
+        if has_checkpoint(out):
+            raise DeviceError(f"{failed}; what was learned so far is in {out}: go on with --resume") from failed
+        raise
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (
             f"what was learned so far is in {out}; go on with --resume" if has_checkpoint(out) else "nothing was saved"
@@ -214,6 +225,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "rank": detector.config_.rank,
         "sweeps": detector.state_.sweep,
         "resumed_from": detector.resumed_from_,
+        "device": detector.device_,
         "log_posterior": _finite(last.get("log_posterior")),
         "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
         "effective_rank": _finite(last.get("effective_rank")),
@@ -281,7 +293,8 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["resumed_from"] is not None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
-    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{rank}")
+    where = "" if summary["device"] == "cpu" else f" on {harmless(summary['device'])}"
+    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{where}{rank}")
     mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
     words = ["ringleader", "score", summary["model"], "--mode", mode]
     print(f"model written to {summary['model']}; next: {harmless(shlex.join(words), 400)}")

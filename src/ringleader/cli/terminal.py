@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ringleader.errors import RingleaderWarning
 from ringleader.wording import cell, harmless, json_ready
 
 
@@ -54,6 +57,19 @@ def note(text: str, *, quiet: bool = False) -> None:
     """A line for the person, on standard error; not with --quiet."""
     if not (quiet or VOICE.quiet):
         warn(text)
+
+
+@contextmanager
+def python_warnings() -> Iterator[None]:
+    """Says what ringleader warns of within it as plain lines, at its end."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RingleaderWarning)
+        yield
+    for one in said:
+        if issubclass(one.category, RingleaderWarning):
+            warn(f"warning: {one.message}")
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def warn(text: str) -> None:

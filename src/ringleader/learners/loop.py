@@ -97,7 +97,7 @@ def sweep_info(problem: Problem, state: State, step: float, last_sweep: int) -> 
         log_posterior(problem, state, likelihood) if tracked else nan,
         likelihood / max(weight, 1e-300),
         heldout_log_likelihood(problem, state),
-        effective_rank(state),
+        effective_rank(state, problem.backend),
         state,
     )
 

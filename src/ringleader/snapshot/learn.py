@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ringleader.arrays import Floats
-from ringleader.errors import LabelError, ResumeError, SettingsError
+from ringleader.errors import LabelError, ResumeError, RingleaderWarning, SettingsError
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
@@ -25,7 +26,7 @@ from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
 from ringleader.snapshot.parts import Checkpoint, load
-from ringleader.snapshot.resume import resumable, what_changed
+from ringleader.snapshot.resume import at_its_device, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -93,6 +94,9 @@ def _learn(
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
     config, rows, lockstep = _start(parameters, tensor, seed)
+    if old is not None:
+        given = "backend" in (parameters["settings"] or {})
+        config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))
     aligned = labels.align(tensor) if labels is not None else None
     problem = build_problem(
         tensor, aligned.targets if aligned else (), config, start_rows={} if rows is None else {config.contrast: rows}
@@ -105,6 +109,14 @@ def _learn(
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
         complete, stored = load(old.folder)
         return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
+    begun_on = problem.backend.kind if old is None else old.meta.get("device", "cpu")
+    if begun_on != problem.backend.kind:
+        warnings.warn(
+            f"this fit was begun on {begun_on} and is continued on {problem.backend.kind}: "
+            "the last bits of its numbers may differ from those of a fit that was not moved",
+            RingleaderWarning,
+            stacklevel=4,
+        )
     snapshot = Snapshot(
         parameters=copy.deepcopy(dict(parameters)),
         config=config,
@@ -121,6 +133,7 @@ def _learn(
         batches=(batch_of(command, at, tensor, len(labels) if labels is not None else 0),)
         if old is None
         else batches_from(old.meta.get("batches", ())),
+        device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )
     writer = Checkpoint(checkpoint, old, keep) if checkpoint is not None else None

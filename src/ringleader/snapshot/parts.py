@@ -131,6 +131,7 @@ def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
         "report": snapshot.report,
         "history": json_ready(snapshot.history),
         "batches": [batch.to_dict() for batch in snapshot.batches],
+        "device": snapshot.device,
     }
 
 
@@ -202,6 +203,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             history=tuple(meta["history"]),
             complete=bool(meta["complete"]) and meta["heads"] is not None,
             batches=batches_from(meta.get("batches", ())),
+            device=meta.get("device", "cpu"),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"the manifest of model {stored.folder} is damaged: {error!r}; fit again") from error

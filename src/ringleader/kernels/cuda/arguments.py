@@ -6,11 +6,10 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ringleader.kernels.layout import Rule, View
+from ringleader.kernels.layout import DEVICE_MODES, Rule, View
 
 LANES = 32
-MAX_MODES = 16  # of ``View`` in source/warp.h
-MAX_RANK = 64
+MAX_MODES = DEVICE_MODES  # of ``View`` in source/warp.h
 
 POINTER, WHOLE, NUMBER, INTEGER = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_int
 Pointer = Callable[[Any], int]
