@@ -10,7 +10,7 @@ OLDEST := .venv-oldest
 CHROMIUM := /usr/bin/chromium
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
-.PHONY: install demo chromium test test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
+.PHONY: install demo chromium test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
 
 # A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
 $(VENV)/.installed: pyproject.toml
@@ -45,6 +45,12 @@ test-slow: $(VENV)/.installed-test
 # Faults of the disk at every call, kills, damage and forgery of every part, ten minutes of fuzz, load: about an hour.
 test-faults: $(VENV)/.installed-test
 	RINGLEADER_FUZZ_SECONDS=600 $(BIN)/python -m pytest -m "faults or not slow" tests/faults
+
+# On a machine with an NVIDIA GPU: the same tests as everywhere, on the device, and the device's memory watched.
+test-gpu: $(VENV)/.installed-test $(VENV)/.installed-gpu
+	$(BIN)/python -m pytest tests/contract tests/unit/test_device.py -k cuda
+	compute-sanitizer --tool memcheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
+	compute-sanitizer --tool racecheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
 
 # The lower bounds of pyproject.toml, in an environment of its own: they install as wheels and the quick tests pass.
 test-oldest:

@@ -1,143 +1,48 @@
-"""Measures the GPU backend: checks against the reference first, then sweeps of drawn markets. Needs a GPU and CuPy.
+"""Measures the GPU backend beside the compiled one: the same sweeps, and whole fits. Needs a GPU and CuPy.
 
-python benchmarks/gpu.py --check --reviews 60000000 --repeats 5
+python benchmarks/gpu.py --sweeps 2000000 --fits 20000000 --markets 2
 """
 
 from __future__ import annotations
 
 import argparse
+import pickle
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
+from ringleader.counters import stream_key
+from ringleader.detector import RingDetector
 from ringleader.evaluation import device_speed as speed
-from ringleader.kernels.cuda import device
-from ringleader.kernels.cuda.backend import CudaBackend
-from ringleader.kernels.cuda.device import open_device
+from ringleader.evaluation.machine import describe
+from ringleader.kernels.layout import View, no_statistics, no_terms
+from ringleader.kernels.protocol import get_backend
+from ringleader.learners import fit_loop
+from ringleader.model.config import ModelConfig
+from ringleader.model.problem import build_problem
+from ringleader.model.start import start_state
+from ringleader.runtime.machine import processors
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
 
-LARGEST = (54_000_000, 48_000_000, 2_000_000, 5, 1000)
-
-
-def shape_of(cells: int) -> tuple[int, ...]:
-    return LARGEST if cells > 500_000_000 else (cells // 8, cells // 31, cells // 100, 5, 157)
-
-
-def check(backend: Any, ranks: list[int], cells: int) -> None:
-    """Every operation against the reference."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "contract"))
-    from bits import results
-
-    from ringleader.kernels.reference.backend import ReferenceBackend
-
-    backend.stable_order = ReferenceBackend.stable_order
-    backend.lockstep_of_actors = ReferenceBackend.lockstep_of_actors
-    backend.support_of_groups = ReferenceBackend.support_of_groups
-    for rank in ranks:
-        made, again = results(backend, rank, cells), results(backend, rank, cells)
-        expected = results(ReferenceBackend(), rank, cells)
-        worst = {}
-        for operation, arrays in made.items():
-            for a, b, c in zip(arrays, expected[operation], again[operation], strict=True):
-                if not np.array_equal(a, c, equal_nan=True):
-                    print("DIFFERENT BITS", rank, operation)
-                gap = np.abs(np.asarray(a, float) - b) / (np.abs(b) + 1e-1)
-                worst[operation] = max(worst.get(operation, 0.0), float(np.nanmax(gap)) if gap.size else 0.0)
-        print("check rank", rank, {k: f"{v:.1e}" for k, v in worst.items() if v > 1e-11}, flush=True)
+NEGATIVES = 4
 
 
-def measure(backend: Any, cells: int, rank: int, negatives: int, repeats: int, dtype: Any) -> None:
-    xp = backend.device.xp
-    sizes = shape_of(cells)
-    began = time.perf_counter()
-    market = speed.draw_market(backend, cells, sizes, rank, dtype)
-    sweep = speed.DeviceSweep(backend, market, negatives)
-    xp.cuda.Device().synchronize()
-    print(
-        f"{cells:,} reviews {sizes} rank {rank} {np.dtype(dtype)}: drawn in {time.perf_counter() - began:.1f} s",
-        flush=True,
-    )
-    began = time.perf_counter()
-    first = sweep.run()
-    print(f"first sweep (compiles) {time.perf_counter() - began:.1f} s wall, {sum(first.values()):.0f} ms", flush=True)
-    runs = [sweep.run() for _ in range(repeats)]
-    rate = speed.copy_rate(xp)
-    total = statistics.median(sum(run.values()) for run in runs)
-    spread = (max(sum(r.values()) for r in runs) - min(sum(r.values()) for r in runs)) / total
-    for name in runs[0]:
-        middle = statistics.median(run[name] for run in runs)
-        floor = ""
-        if name in speed.NAMES:
-            least = speed.gathered_bytes(
-                speed.NAMES.index(name), cells, negatives, rank, len(sizes), np.dtype(dtype).itemsize
-            )
-            floor = f"gather floor {least / rate * 1e3:8.1f} ms = {least / rate * 1e3 / middle:.0%}"
-        print(f"{name:20} {middle:9.1f} ms {floor}")
-    entries = cells * (1 + negatives)
-    sweep_ms = total - statistics.median(run["log-likelihood"] for run in runs)
-    pool = xp.get_default_memory_pool()
-    free, size = xp.cuda.runtime.memGetInfo()
-    print(
-        f"TOTAL {cells:,} rank {rank}: {total:.1f} ms with likelihood = {entries / total / 1e3:.0f} M entries/s; sweep alone "
-        f"{sweep_ms:.1f} ms = {entries / sweep_ms / 1e3:.0f} M/s; spread {spread:.1%}; copy {rate / 1e12:.2f} TB/s; "
-        f"pool {pool.total_bytes() / 2**30:.1f} GiB, in use {pool.used_bytes() / 2**30:.1f}; card {(size - free) / 2**30:.1f}",
-        flush=True,
-    )
-    finite = bool(xp.isfinite(market.factors.sum()))
-    print(
-        "finite", finite, "mean", float(market.factors.mean()), "zeros", float((market.factors[:1000000] == 0).mean())
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--reviews", type=int, nargs="*", default=[])
-    parser.add_argument("--rank", type=int, nargs="*", default=[24])
-    parser.add_argument("--negatives", type=int, default=4)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--warps", type=int, nargs="*", default=[])
-    parser.add_argument("--check-ranks", type=int, nargs="*", default=[1, 7, 24, 33, 64])
-    parser.add_argument("--cpu", type=int, default=0)
-    parser.add_argument("--check-cells", type=int, default=2000)
-    given = parser.parse_args()
-    backend = CudaBackend("cuda", open_device(), _NoPairs())
-    print(backend.device.kind, backend.device.xp.__version__, flush=True)
-    if given.check:
-        check(backend, given.check_ranks, given.check_cells)
-    for cells in given.reviews:
-        for rank, warps in [(rank, warps) for rank in given.rank for warps in given.warps or [0]]:
-            if warps:
-                device.warps_wanted = lambda rank, warps=warps: warps  # type: ignore[misc]
-                device._compiled.cache_clear()
-                print("warps", warps)
-            measure(backend, cells, rank, given.negatives, given.repeats, given.dtype)
-            backend.device.xp.get_default_memory_pool().free_all_blocks()
-    if given.cpu:
-        compare_with_cpu(backend, given.cpu, given.rank[0], given.negatives)
-    _report()
-
-
-def compare_with_cpu(backend: Any, cells: int, rank: int, negatives: int) -> None:
-    """The same sweeps of one market by the compiled backend, on two threads and on all, and by the GPU."""
-    from ringleader.counters import stream_key
-    from ringleader.kernels.layout import View, no_statistics, no_terms
-    from ringleader.kernels.numba.backend import NumbaBackend
-    from ringleader.runtime.machine import processors
-
-    sizes = shape_of(cells)
-    market = speed.draw_market(backend, cells, sizes, rank)
+def same_sweeps(gpu: Any, cells: int, rank: int) -> None:
+    """Sweeps of one market by the compiled backend, on two threads and on all, and by the GPU."""
+    sizes = speed.market_sizes(cells)
+    market = speed.draw_market(gpu, cells, sizes, rank)
     codes, start = market.codes.get(), market.factors.get()
     grouped = [(offsets.get(), members.get()) for offsets, members in market.grouped]
-    entries, nothing = cells * (1 + negatives), (no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
+    entries, nothing = cells * (1 + NEGATIVES), (no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
     after = {}
     for threads in (2, processors()):
-        cpu = NumbaBackend(threads)
-        tuples = cpu.with_room(codes, negatives)
+        cpu = get_backend("numba", threads)
+        tuples = cpu.with_room(codes, NEGATIVES)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         view = View(tuples, np.ones(1), 0, start.astype(np.float64), starts, len(start), np.ones(rank))
         plans = {k: cpu.plan(k, grouped[k]) for k in range(1, len(sizes))}
@@ -155,46 +60,104 @@ def compare_with_cpu(backend: Any, cells: int, rank: int, negatives: int) -> Non
                 after[threads] = view.factors.copy()
         middle = statistics.median(times[1:])
         print(
-            f"CPU {threads} threads {cells:,} rank {rank}: {middle:.3f} s = {entries / middle / 1e6:.2f} M entries/s",
-            flush=True,
+            f"{threads} threads, {cells:,} reviews, rank {rank}: {entries / middle / 1e6:.2f} M entries/s", flush=True
         )
-    run = speed.DeviceSweep(backend, market, negatives)
+    run = speed.DeviceSweep(gpu, market, NEGATIVES)
     run.run()
     gap = np.abs(market.factors.get() - after[2]) / (np.abs(after[2]) + 1e-2)
-    print(
-        f"after one sweep: float32 on the GPU against float64 on the CPU, relative: median {np.median(gap):.1e}, "
-        f"99.9% {np.quantile(gap, 0.999):.1e}, most {gap.max():.1e}"
-    )
-    times = [sum(run.run().values()) for _ in range(5)]
-    middle = statistics.median(times)
-    print(f"GPU {cells:,}: {middle:.1f} ms = {entries / middle / 1e3:.0f} M entries/s", flush=True)
+    print(f"factors after one sweep, float32 on the GPU and float64 on the CPU, relative to |x| + 0.01: "
+          f"median {np.median(gap):.1e}, 99.9% {np.quantile(gap, 0.999):.1e}, largest {gap.max():.1e}")  # fmt: skip
+    middle = statistics.median(sum(run.run().values()) for _ in range(5))
+    print(f"{gpu.kind}, the same: {entries / middle / 1e3:.0f} M entries/s", flush=True)
 
 
-class _NoPairs:
-    stable_order = lockstep_of_actors = support_of_groups = None
+def whole_fits(gpu: Any, cells: int, rank: int) -> None:
+    """Seconds of a sweep of ``fit_loop``, with all that a fit does around it: objective, copies to the host."""
+    market = speed.draw_market(gpu, cells, speed.market_sizes(cells), rank)
+    names = [
+        Vocabulary.of_ids(name, map(str, range(size))) for name, size in zip(speed.NAMES, market.sizes, strict=True)
+    ]
+    grouped = {k: (offsets.get(), members.get()) for k, (offsets, members) in enumerate(market.grouped)}
+    tensor = SparseTensor(market.codes.get(), np.ones(cells, np.int64), tuple(names), _groupings=_frozen(grouped))
+    del market
+    gpu.device.xp.get_default_memory_pool().free_all_blocks()
+    config = ModelConfig.preset("default", rank=rank, backend="cuda", start="half-normal")
+    problem = build_problem(tensor, (), config)
+    state, _ = fit_loop(problem, start_state(problem), sweeps=1)
+    for _ in range(3):
+        began = time.perf_counter()
+        state, history = fit_loop(problem, state, sweeps=1)
+        print(f"fit of {cells:,} reviews: {time.perf_counter() - began:.2f} s a sweep, objective and copies included; "
+              f"log-likelihood {history[-1].log_likelihood:.6f}", flush=True)  # fmt: skip
 
 
-def _report() -> None:
-    for kernel, form in sorted(KERNELS):
-        compiled = device._compiled(kernel, form)
-        print(
-            f"{kernel:16} {form} {compiled.num_regs} registers, {compiled.local_size_bytes} bytes local, {form.shared} shared"
-        )
+def _frozen(grouped: dict[int, tuple[Any, Any]]) -> dict[int, Any]:
+    from ringleader.tensor.sparse import Grouping
+
+    for arrays in grouped.values():
+        for array in arrays:
+            array.flags.writeable = False
+    return {k: Grouping(*arrays) for k, arrays in grouped.items()}
 
 
-KERNELS: set[Any] = set()
+def markets(count: int, file: Path) -> None:
+    """Scores of whole fits on generated markets: both devices, and how well they agree."""
+    for number, (tensor, labels, truth) in enumerate(pickle.loads(file.read_bytes())[:count]):
+        scores: dict[str, dict[str, Any]] = {}
+        for device in ("cpu", "cuda"):
+            began = time.perf_counter()
+            model = RingDetector(device=device, random_state=0).fit(tensor, labels)
+            scores[device] = {mode: model.snapshot_.scores_by_code(mode).set_index("entity") for mode in truth}
+            print(f"market {number} {device} ({model.device_}): {time.perf_counter() - began:.1f} s")
+        for mode, known in truth.items():
+            one, other = (scores[device][mode]["score"] for device in ("cpu", "cuda"))
+            areas = [_area(score.loc[known.index].to_numpy(), known.to_numpy()) for score in (one, other)]
+            print(f"market {number} {mode}: AUC {areas[0]:.5f} and {areas[1]:.5f}; "
+                  f"rank correlation {spearmanr(one, other.loc[one.index]).statistic:.6f}", flush=True)  # fmt: skip
 
 
-def _remember() -> None:
-    launch = device.CupyDevice.launch
+def _area(score: Any, label: Any) -> float:
+    from sklearn.metrics import roc_auc_score
 
-    def noted(self: Any, kernel: str, form: Any, *rest: Any, **more: Any) -> None:
-        KERNELS.add((kernel, form))
-        launch(self, kernel, form, *rest, **more)
+    return float(roc_auc_score(label, score))
 
-    device.CupyDevice.launch = noted  # type: ignore[method-assign]
+
+def write_markets(file: Path, count: int) -> None:
+    """Markets for machines that cannot read tables (no DuckDB): tensor, labels and truth, pickled."""
+    import ringleader as rl
+    from ringleader.datasets import marketplace
+
+    made = []
+    for seed in range(1000, 1000 + count):
+        market = marketplace(150_000, seed=seed)
+        test = market.truth[market.truth["split"] == "test"]
+        truth = {mode: part.set_index("entity")["label"] for mode, part in test.groupby("mode")}
+        made.append((rl.read_reviews(market.reviews), rl.read_labels(market.labels), truth))
+    file.write_bytes(pickle.dumps(made))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sweeps", type=int, default=0, help="reviews of a market swept by CPU and GPU")
+    parser.add_argument("--fits", type=int, default=0, help="reviews of a market fitted on the GPU")
+    parser.add_argument("--markets", type=int, default=0, help="generated markets fitted on both")
+    parser.add_argument("--file", type=Path, default=Path("build/markets.pickle"))
+    parser.add_argument("--write", action="store_true", help="write the markets and stop")
+    parser.add_argument("--rank", type=int, default=24)
+    given = parser.parse_args()
+    if given.write:
+        given.file.parent.mkdir(exist_ok=True)
+        write_markets(given.file, given.markets)
+        return
+    gpu = get_backend("cuda")
+    print(f"{gpu.kind}; {describe()}")
+    if given.sweeps:
+        same_sweeps(gpu, given.sweeps, given.rank)
+    if given.fits:
+        whole_fits(gpu, given.fits, given.rank)
+    if given.markets:
+        markets(given.markets, given.file)
 
 
 if __name__ == "__main__":
-    _remember()
     main()

@@ -59,6 +59,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     patience : stop after so many sweeps without a better held-out likelihood; 0 never stops.
     settings : other settings of ``ringleader.model.config.ModelConfig``, by name.
     threads : threads to use; all by default. The answer does not depend on it.
+    device : "cpu", "cuda" (an NVIDIA GPU; needs ringleader[gpu]), or "auto", which takes one where it pays.
     random_state : seed, a whole number.
     """
 
@@ -79,6 +80,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         patience: int = 0,
         settings: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        device: str = "auto",
         random_state: int | None = 0,
     ) -> None:
         self.preset = preset
@@ -95,6 +97,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.settings = settings
         self.threads = threads
+        self.device = device
         self.random_state = random_state
 
     def fit(

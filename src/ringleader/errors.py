@@ -44,16 +44,20 @@ class RingleaderError(Exception):
 
 
 class RingleaderWarning(UserWarning):
-    """What a command would say on standard error: rows that were left out, labels that match nobody, a repeated batch."""
+    """What a command would say of its input: rows left out, labels that match nobody, a batch that was taken in before."""
 
 
-def warn_of(messages: Iterable[str]) -> None:
+class RunWarning(RingleaderWarning):
+    """What happened while a fit ran: a worker was lost, or the fit moved to another device."""
+
+
+def warn_of(messages: Iterable[str], category: type[RingleaderWarning] = RingleaderWarning) -> None:
     """Warn in Python of what a command would say; the line that is named is the user's own."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     for message in messages:
-        warnings.warn(in_python(message), RingleaderWarning, stacklevel=level)
+        warnings.warn(in_python(message), category, stacklevel=level)
 
 
 def in_python(text: str) -> str:

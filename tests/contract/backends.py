@@ -1,4 +1,4 @@
-"""Every backend there is as parameters of a test; those that cannot run on this machine are skipped, with the reason."""
+"""Every backend as parameters of a test; those that cannot run on this machine are skipped, with the reason."""
 
 from __future__ import annotations
 

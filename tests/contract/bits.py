@@ -39,6 +39,9 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     every = np.arange(cells, dtype=np.int32)
     made["lambda_moments"] = list(backend.lambda_moments(view, every, RULE))
     made["head_moments"] = list(backend.head_moments(factors[:9], rng.normal(size=9), np.ones(rank + 1), 0.5, RULE))
+    fixed = RULE._replace(shape=0.0)
+    made["rows_log_prior"] = [np.array([backend.rows_log_prior(factors, (3, 37), rule) for rule in (RULE, fixed)])]
+    made["column_squares"] = [backend.column_squares(factors, (3, 37))]
     placed = view._replace(tuples=backend.with_room(codes, negatives), factors=backend.place(factors))
     backend.draw_negatives(placed.tuples, 3, placed.tuples[:, 0], stream_key(1, 2))
     made["with_room"] = [backend.fetch(placed.tuples)]

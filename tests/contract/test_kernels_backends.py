@@ -13,6 +13,7 @@ from bits import results
 
 from ringleader.counters import stream_key
 from ringleader.errors import SettingsError
+from ringleader.kernels.cuda import arguments
 from ringleader.kernels.layout import (
     CHUNK,
     Blocks,
@@ -51,6 +52,19 @@ def test_every_operation_agrees_with_the_reference(name: str, rank: int) -> None
     assert set(made) == OPERATIONS, "bits.py must run every operation of the protocol"
     for operation, arrays in made.items():
         same(arrays, expected[operation], 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("rank", [7, 24])
+@every_backend
+def test_kernels_compiled_for_the_rows_of_an_entry_agree_too(
+    name: str, rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not name.startswith("cuda"):
+        pytest.skip("one form for all numbers of rows")
+    monkeypatch.setattr(arguments, "FIXED_FROM", 0)
+    made, expected = (results(get_backend(backend, 1), rank, 150) for backend in (name, "reference"))
+    for operation, array in made.items():
+        same(array, expected[operation], 1e-6, 1e-7)
 
 
 @every_backend

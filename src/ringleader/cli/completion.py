@@ -45,6 +45,13 @@ def _baselines() -> Iterable[str]:
     return baseline_names()
 
 
+def _devices() -> Iterable[str]:
+    from ringleader.snapshot.parameters import DEVICES
+
+    return DEVICES
+
+
+devices = _among(_devices)
 presets, learners, difficulties = _among(_presets), _among(_learners), _among(_difficulties)
 baselines, benchmarks, target_kinds = _among(_baselines), _among(lambda: BENCHMARKS), _among(lambda: TARGET_KINDS)
 

@@ -26,8 +26,8 @@ from ringleader.cli.options import (
     cluster_of,
 )
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, warn, warnings_as_notes
-from ringleader.errors import ModelFileError, SettingsError
+from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
+from ringleader.errors import DeviceError, ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
@@ -89,6 +89,12 @@ def command(
         int,
         typer.Option("--patience", metavar="N", help="Stop after so many sweeps without a better held-out likelihood."),
     ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device", metavar="auto|cpu|cuda", autocompletion=completion.devices, help="auto: a GPU where it pays."
+        ),
+    ] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     target_kind: TargetKindOption = "binary",
@@ -120,6 +126,7 @@ def command(
         heldout_reviews=heldout_reviews,
         patience=patience,
         threads=reading.threads,
+        device=device,
         random_state=seed,
     )
     _check_place(out, resume=resume, overwrite=overwrite)
@@ -127,7 +134,7 @@ def command(
     with locked(out, "fit", wait=wait, create=True):
         _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         started = time.perf_counter()
-        with warnings_as_notes(quiet=as_json), nullcontext() if cluster is None else cluster.start() as running:
+        with run_warnings(quiet=as_json), nullcontext() if cluster is None else cluster.start() as running:
             tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
             _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
     summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
@@ -169,6 +176,10 @@ def _learn(
                 keep=keep,
                 runtime=runtime,
             )
+    except DeviceError as failed:
+        if has_checkpoint(out):
+            raise DeviceError(f"{failed}; what was learned so far is in {out}: go on with --resume") from failed
+        raise
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (
             f"what was learned so far is in {out}; go on with --resume" if has_checkpoint(out) else "nothing was saved"
@@ -232,6 +243,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "rank": detector.config_.rank,
         "sweeps": detector.state_.sweep,
         "resumed_from": detector.resumed_from_,
+        "device": detector.device_,
         "log_posterior": _finite(last.get("log_posterior")),
         "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
         "effective_rank": _finite(last.get("effective_rank")),
@@ -299,7 +311,8 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["resumed_from"] is not None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
-    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{rank}")
+    where = "" if summary["device"] == "cpu" else f" on {harmless(summary['device'])}"
+    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{where}{rank}")
     mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
     words = ["ringleader", "score", summary["model"], "--mode", mode]
     print(f"model written to {summary['model']}; next: {harmless(shlex.join(words), 400)}")

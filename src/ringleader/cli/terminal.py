@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ringleader.errors import RunWarning
 from ringleader.wording import cell, harmless, json_ready
 
 
@@ -53,10 +54,10 @@ def _numeric(text: str) -> bool:
 
 
 @contextmanager
-def warnings_as_notes(*, quiet: bool) -> Iterator[None]:
-    """Within it, what Python warns of is said in one line, as notes are."""
+def run_warnings(*, quiet: bool) -> Iterator[None]:
+    """Within it, what is warned of while a fit runs is said at once, in one line."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("always", RunWarning)
         warnings.showwarning = lambda message, *_: note(f"note: {message}", quiet=quiet)
         yield
 

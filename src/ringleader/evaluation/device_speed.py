@@ -5,6 +5,7 @@ Cells, groupings and factors never leave the device, so that sizes need no memor
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,8 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringleader.counters import stream_key
+from ringleader.evaluation.answers import SpeedRow
 from ringleader.kernels.layout import Blocks, Rule, View, no_statistics, no_terms
 
+LARGEST = 571_000_000
+"""Reviews of the largest public collection; a market of that size has its shape."""
+SHAPE = (54_000_000, 48_000_000, 2_000_000, 5, 1000)
 NAMES = ("reviewer", "product", "seller", "rating", "week")
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -64,7 +69,7 @@ class DeviceSweep:
         self.view = View(self.tuples, np.ones(1), 0, market.factors, starts, rows, np.ones(rank))
 
     def run(self) -> dict[str, float]:
-        backend, modes, rank = self.backend, len(self.market.sizes), self.market.factors.shape[1]
+        backend, modes = self.backend, len(self.market.sizes)
         marks: list[tuple[str, Any]] = [("", self._mark())]
 
         def timed(name: str, call: Callable[[], Any]) -> Any:
@@ -84,7 +89,7 @@ class DeviceSweep:
         self.sweep += 1
         marks[-1][1].synchronize()
         elapsed = backend.device.xp.cuda.get_elapsed_time
-        return {name: elapsed(before, after) for (_, before), (name, after) in zip(marks, marks[1:], strict=False)}
+        return {name: elapsed(before, after) for (_, before), (name, after) in itertools.pairwise(marks)}
 
     def _sweep(self, blocks: Blocks) -> None:
         rank = self.market.factors.shape[1]
@@ -115,4 +120,39 @@ def copy_rate(xp: Any) -> float:
         last.record()
         last.synchronize()
         times.append(xp.cuda.get_elapsed_time(first, last))
-    return 2 * source.nbytes / statistics.median(times[1:]) * 1e3
+    return float(2 * source.nbytes / statistics.median(times[1:]) * 1e3)
+
+
+def market_sizes(cells: int) -> tuple[int, ...]:
+    """Entities of each mode in a market of that many reviews."""
+    if cells >= LARGEST:
+        return SHAPE
+    return (max(cells // 8, 50), max(cells // 31, 20), max(cells // 100, 10), 5, 157)
+
+
+def device_table(backend: Any, cells: int, *, rank: int = 24, negatives: int = 4, repeats: int = 5) -> list[SpeedRow]:
+    """How fast sweeps of a market of that many reviews are: medians of warm runs, by the device's events."""
+    xp = backend.device.xp
+    pool = xp.get_default_memory_pool()
+    sweep = DeviceSweep(backend, draw_market(backend, cells, market_sizes(cells), rank), negatives)
+    pool.free_all_blocks()  # what the drawing took
+    sweep.run()  # compiles
+    runs = [sweep.run() for _ in range(repeats)]
+    memory = pool.total_bytes()
+    totals = [sum(run.values()) for run in runs]
+    middle, entries = statistics.median(totals), cells * (1 + negatives)
+    what = f"{cells:,} reviews, {negatives} negatives, rank {rank}"
+    note = f"{backend.kind}, likelihood included; spread {(max(totals) - min(totals)) / middle:.1%}"
+    rows = [
+        SpeedRow(f"{what}: entries", entries / middle / 1e3, "M entries/s", "400; stretch 800 at 60,000,000", note),
+        SpeedRow(f"{what}: one sweep", middle / 1e3, "s", "8; stretch 5 at 571,000,000", note),
+        SpeedRow(f"{what}: device memory", memory / 2**30, "GiB", "100 at 571,000,000"),
+    ]
+    rate = copy_rate(xp)
+    for name in runs[0]:
+        spent, note = statistics.median(run[name] for run in runs), ""
+        if name in NAMES:
+            least = gathered_bytes(NAMES.index(name), cells, negatives, rank, len(NAMES)) / rate * 1e3
+            note = f"gathering alone {least:.1f} ms at {rate / 1e12:.2f} TB/s: {least / spent:.0%}"
+        rows.append(SpeedRow(f"{what}: {name}", spent, "ms", note=note))
+    return rows

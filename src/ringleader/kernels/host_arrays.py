@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.arrays import Codes, Factors
+from ringleader.arrays import Codes, Factors, Floats
 from ringleader.kernels.checks import check_lists
-from ringleader.kernels.layout import Blocks, Grouped, plan_blocks
+from ringleader.kernels.layout import Blocks, Grouped, Rule, plan_blocks
+from ringleader.kernels.single_block import column_squares, rows_log_prior
 
 
 class HostArrays:
     """The part of a backend that lays a problem out, for those that work on NumPy arrays."""
+
+    kind = "cpu"
 
     def with_room(self, codes: Codes, negatives: int) -> Codes:
         tuples = np.empty((len(codes), codes.shape[1] + negatives), np.int32)
@@ -24,6 +27,12 @@ class HostArrays:
 
     def fetch(self, array: Any) -> Any:
         return array
+
+    def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
+        return rows_log_prior(factors[span[0] : span[1]], rule)
+
+    def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
+        return column_squares(factors[span[0] : span[1]])
 
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Any = None) -> Blocks:
         chosen = np.arange(len(own[0]) - 1) if entities is None else np.asarray(entities)

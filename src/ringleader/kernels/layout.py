@@ -24,6 +24,9 @@ SOLVE_COST = 40
 Grouped = tuple[Numbers, Codes]
 """The cells of each entity of a mode: those of entity n are ``cells[offsets[n]:offsets[n + 1]]``."""
 
+DEVICE_RANK, DEVICE_MODES = 64, 16
+"""The largest rank, and the most modes, that kernels of a GPU take."""
+
 EM, FISHER = 0, 1
 NEWTON, GRADIENT, STATISTICS = 0, 1, 2
 

@@ -19,6 +19,7 @@ class Backend(Protocol):
     """
 
     name: str
+    kind: str  # what computes: "cpu", or the name of a GPU; on one kind the bits are the same from run to run
 
     def with_room(self, codes: Codes, negatives: int) -> Codes:
         """Tuples (n, K + m) where the backend works: ``codes`` (n, K), then room for m negatives of each."""
@@ -30,7 +31,7 @@ class Backend(Protocol):
         """An array of the backend as NumPy's: what ``place`` or a sweep left there."""
 
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Numbers | None = None) -> Blocks:
-        """The blocks of a mode (``entities`` picks some) over the cells of each, and over the negatives that drew it."""
+        """The blocks of a mode (``entities`` picks some) over the cells of each, and the negatives that drew it."""
 
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         """Fill columns ``modes:`` of tuples (n_cells, K + m) from ``pool``, by the counter of ``key``."""
@@ -48,6 +49,12 @@ class Backend(Protocol):
 
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         """g (R,) and F (R, R) of lambda over the entries of cells, data alone."""
+
+    def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
+        """Log prior of factor rows ``span``, up to constants, at the modes of learned variances."""
+
+    def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
+        """Sum of squares of each column of factor rows ``span``, (R,)."""
 
     def head_moments(
         self, rows: Factors, values: Floats, beta: Floats, noise: float, rule: Rule

@@ -7,7 +7,6 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ringleader.arrays import Codes
-from ringleader.errors import SettingsError, WorkerLost
+from ringleader.errors import RunWarning, SettingsError, WorkerLost, warn_of
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
 from ringleader.kernels.tree import TreeNodes
@@ -77,7 +76,7 @@ class ClusterLearner:
                         f"{error}; sweep {state.sweep + 1} was tried {ATTEMPTS} times; "
                         "what was learned before it is in the checkpoint, go on with --resume"
                     ) from error
-                warnings.warn(f"{error}; new workers do sweep {state.sweep + 1} again", stacklevel=2)
+                warn_of([f"{error}; new workers do sweep {state.sweep + 1} again"], RunWarning)
                 self.workers.restart()
         raise AssertionError("a sweep ends or fails")
 

@@ -106,7 +106,7 @@ def sweep_info(
         log_posterior(problem, state, likelihood) if problem.config.track_objective else float("nan"),
         likelihood / max(weight, 1e-300),
         heldout,
-        effective_rank(state),
+        effective_rank(state, problem.backend),
         state,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ringleader.errors import SettingsError
+from ringleader.kernels.layout import DEVICE_RANK
 from ringleader.kernels.protocol import backend_names
 from ringleader.settings import Choice, Flag, Number, Settings, Whole, check_names, constraints
 
@@ -104,6 +105,11 @@ class ModelConfig(Settings):
     def check_together(self) -> None:
         if self.patience and not self.heldout:
             raise SettingsError("patience waits for the held-out likelihood; give heldout_reviews= a share above 0 too")
+        if self.backend.startswith("cuda") and (self.learner == "gibbs" or self.rank > DEVICE_RANK):
+            raise SettingsError(
+                f"the backend {self.backend} has no kernels for the Gibbs sampler and for ranks above {DEVICE_RANK}; "
+                "choose the backend numba"
+            )
 
 
 # A stochastic gradient needs batches and steps of its own outside the published settings.

@@ -14,7 +14,7 @@ from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.checks import check_tuples
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, read_only
-from ringleader.kernels.protocol import Backend, get_backend
+from ringleader.kernels.protocol import Backend, get_backend, unavailable
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.remembered import Remembered
@@ -126,10 +126,16 @@ def build_problem(
         heldout=read_only(heldout),
         starts=read_only(np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64)),
         fixed_negatives=None if drawn is None else _fixed(np.array(drawn, np.int32), tensor, config),
-        backend=get_backend(config.backend, config.threads or None),
+        backend=_backend(config),
         plans=Remembered(),
         draws=Remembered(1),
     )
+
+
+def _backend(config: ModelConfig) -> Backend:
+    """The backend of the settings. A model that was fitted on a GPU answers, and takes reviews in, without one too."""
+    name = config.backend
+    return get_backend("numba" if name == "cuda" and unavailable(name) else name, config.threads or None)
 
 
 def _fixed(drawn: Codes, tensor: SparseTensor, config: ModelConfig) -> Codes:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ringleader.arrays import Floats
-from ringleader.errors import LabelError, ResumeError, SettingsError, warn_of
+from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
@@ -27,7 +27,7 @@ from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
 from ringleader.snapshot.parts import Checkpoint, load
-from ringleader.snapshot.resume import resumable, what_changed
+from ringleader.snapshot.resume import at_its_device, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -100,6 +100,9 @@ def _learn(
     if runtime is not None:
         check_cluster(model_config(parameters, tensor, seed))  # before anything takes its time
     config, rows, lockstep = _start(parameters, tensor, seed)
+    if old is not None:
+        given = "backend" in (parameters["settings"] or {})
+        config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))
     aligned = labels.align(tensor) if labels is not None else None
     warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
@@ -113,6 +116,13 @@ def _learn(
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
         complete, stored = load(old.folder)
         return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
+    begun_on = problem.backend.kind if old is None else old.meta.get("device", "cpu")
+    if begun_on != problem.backend.kind:
+        moved = (
+            f"this fit was begun on {begun_on} and is continued on {problem.backend.kind}: "
+            "the last bits of its numbers may differ from those of a fit that was not moved"
+        )
+        warn_of([moved], RunWarning)
     snapshot = Snapshot(
         parameters=copy.deepcopy(dict(parameters)),
         config=config,
@@ -129,6 +139,7 @@ def _learn(
         batches=(batch_of(command, at, tensor, len(labels) if labels is not None else 0),)
         if old is None
         else batches_from(old.meta.get("batches", ())),
+        device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )
     writer = Checkpoint(checkpoint, old, keep) if checkpoint is not None else None

@@ -143,6 +143,7 @@ def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
         "report": snapshot.report,
         "history": json_ready(snapshot.history),
         "batches": [batch.to_dict() for batch in snapshot.batches],
+        "device": snapshot.device,
     }
 
 
@@ -215,6 +216,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             history=tuple(meta["history"]),
             complete=bool(meta["complete"]) and meta["heads"] is not None,
             batches=batches_from(meta.get("batches", ())),
+            device=meta.get("device", "cpu"),
         )
         check_state(snapshot.state, snapshot.tensor, config.rank)
         for known in (snapshot.labels, snapshot.heldout):

@@ -44,6 +44,7 @@ LEARNED = (
         "complete",
         "config",
         "covariates",
+        "device",
         "heads",
         "heldout",
         "history",
@@ -82,6 +83,7 @@ class Snapshot:
     complete   : whether the fit came to its end; a checkpoint did not
     resumed_from : sweep of the checkpoint that the fit went on from
     batches    : what was taken in, oldest first
+    device     : what computed the state: "cpu", or the name of a GPU
     """
 
     parameters: Mapping[str, Any]
@@ -97,6 +99,7 @@ class Snapshot:
     complete: bool
     resumed_from: int | None = None
     batches: tuple[Batch, ...] = ()
+    device: str = "cpu"
     derived: Derived = Derived()
 
     def __post_init__(self) -> None:

@@ -6,11 +6,13 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ringleader.kernels.layout import Rule, View
+from ringleader.kernels.layout import DEVICE_MODES, Rule, View
 
 LANES = 32
-MAX_MODES = 16  # of ``View`` in source/warp.h
-MAX_RANK = 64
+MAX_MODES = DEVICE_MODES  # of ``View`` in source/warp.h
+
+FIXED_FROM = 200_000
+"""Cells from which kernels are compiled for the number of rows of an entry: seconds once, and twice as fast then."""
 
 POINTER, WHOLE, NUMBER, INTEGER = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_int
 Pointer = Callable[[Any], int]
@@ -23,6 +25,14 @@ class Form(NamedTuple):
     stored: str  # "float" or "double"
     others: int  # modes in the product, besides the contrast mode where its rows are apart
     contrast_rows: int  # rows of the contrast mode of a cell and its negatives; 0 where it is among the others
+    fixed: bool = False  # whether these two are known to the compiler
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """What the compiler is told."""
+        others, contrast_rows = (self.others, self.contrast_rows) if self.fixed else (-1, -1)
+        shape = f"-DRANK={self.rank}", f"-DSTORED={self.stored}", f"-DBLOCKS={warps_wanted(self.rank)}"
+        return (*shape, f"-DOTHERS={others}", f"-DCONTRAST_ROWS={contrast_rows}")
 
     @property
     def sums(self) -> int:
@@ -39,6 +49,11 @@ class Form(NamedTuple):
         stride = 8 * self._tiles + 4
         numbers = max(LANES, self.rank) * stride + stride + 2 * (stride + 2) + 3 * LANES
         return 8 * numbers + 4 * LANES * (self.others + self.contrast_rows)
+
+
+def warps_wanted(rank: int) -> int:
+    """Warps that a multiprocessor should hold at once: bounds the registers of a lane."""
+    return 20 if rank <= 24 else 12 if rank <= 32 else 8
 
 
 class ViewArgument(ctypes.Structure):
@@ -91,9 +106,10 @@ def form_of(view: View, leave: int, *, apart: bool = True) -> Form:
     modes = len(view.starts)
     negatives = view.tuples.shape[1] - modes
     stored = "float" if view.factors.dtype.char == "f" else "double"
+    fixed = len(view.tuples) >= FIXED_FROM
     if leave == view.contrast or not apart:
-        return Form(view.factors.shape[1], stored, modes - (leave >= 0), 0)
-    return Form(view.factors.shape[1], stored, modes - 1 - (leave >= 0), 1 + negatives)
+        return Form(view.factors.shape[1], stored, modes - (leave >= 0), 0, fixed)
+    return Form(view.factors.shape[1], stored, modes - 1 - (leave >= 0), 1 + negatives, fixed)
 
 
 def view_argument(view: View, leave: int, form: Form, pointer: Pointer, own_row: Any = None) -> ViewArgument:

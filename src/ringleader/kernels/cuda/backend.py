@@ -9,14 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Factors, Floats, Numbers
+from ringleader.arrays import Codes, Factors, Floats
 from ringleader.errors import SettingsError
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_lists, check_view
 from ringleader.kernels.cuda.arguments import (
     LANES,
-    MAX_MODES,
-    MAX_RANK,
-    NUMBER,
     POINTER,
     WHOLE,
     CarriedArgument,
@@ -28,14 +25,28 @@ from ringleader.kernels.cuda.arguments import (
     view_argument,
 )
 from ringleader.kernels.cuda.plans import fold_levels, plan
-from ringleader.kernels.layout import CHUNK, STATISTICS, Blocks, Grouped, Rule, Statistics, Terms, View
-from ringleader.kernels.single_block import head_moments
+from ringleader.kernels.layout import (
+    CHUNK,
+    DEVICE_MODES,
+    DEVICE_RANK,
+    STATISTICS,
+    Blocks,
+    Grouped,
+    Rule,
+    Statistics,
+    Terms,
+    View,
+)
+from ringleader.kernels.single_block import head_moments, rows_log_prior
 
 MOST_BLOCKS = 1 << 20
 """Warps of a launch; each then takes every so manieth block."""
 
 PIECE = 4096
 """Cells whose likelihoods are added up by one warp. Fixed: changing it changes the last bits of likelihoods."""
+
+ROWS_AT_ONCE = 1 << 22
+"""Factor rows of which a copy in float64 is made."""
 
 KEPT_BYTES = 1 << 20
 """Read-only arrays of the host that are at least so large stay on the device as long as they live on the host."""
@@ -63,7 +74,7 @@ class CudaBackend:
     head_moments = staticmethod(head_moments)
 
     def __init__(self, name: str, device: Device, host: Any) -> None:
-        self.name, self.device, self.host = name, device, host
+        self.name, self.device, self.host, self.kind = name, device, host, device.kind
         self.stable_order, self.lockstep_of_actors = host.stable_order, host.lockstep_of_actors
         self.support_of_groups = host.support_of_groups
         self._kept: dict[int, tuple[Any, Any]] = {}
@@ -81,7 +92,7 @@ class CudaBackend:
 
     def fetch(self, array: Any) -> npt.NDArray[Any]:
         if not self.device.owns(array):
-            return array
+            return np.asarray(array)
         copy = self.device.host(array)
         if copy.nbytes >= KEPT_BYTES:  # nobody writes into a state: what is read next is on the device already
             copy.flags.writeable = False
@@ -174,6 +185,17 @@ class CudaBackend:
         gradient, curvature = self._moments(here, lists, rule, form, own_row)
         return gradient[0], curvature[0]
 
+    def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
+        rows = self._here(factors, factors.dtype)[span[0] : span[1]]
+        return rows_log_prior(rows, rule, self.device.xp, ROWS_AT_ONCE)
+
+    def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
+        total, here = np.zeros(factors.shape[1]), self._here(factors, factors.dtype)
+        for first in range(span[0], span[1], ROWS_AT_ONCE):
+            rows = here[first : min(first + ROWS_AT_ONCE, span[1])].astype(np.float64)
+            total += self.device.host((rows * rows).sum(axis=0))
+        return total
+
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
         xp, count = self.device.xp, len(codes)
@@ -200,7 +222,7 @@ class CudaBackend:
         whole = form_of(view, blocks.mode, apart=False)
         out = [self.device.xp.full(len(view.tuples), np.nan) for _ in range(3)]
         argument = self._lists(here, lists, rule, form)
-        arguments = [view_argument(here, blocks.mode, kind, self._at) for kind in (form, whole)]
+        arguments: list[Any] = [view_argument(here, blocks.mode, kind, self._at) for kind in (form, whole)]
         arguments += [argument, rule_argument(rule), *(POINTER(self._at(part)) for part in out)]
         shared = max(form.shared, whole.shared)
         self._launch("leave_one_out", form, len(blocks.entities), arguments, shared)
@@ -213,7 +235,7 @@ class CudaBackend:
         count, rank = len(blocks.entities), form.rank
         gradient, curvature = self.device.xp.empty((count, rank)), self.device.xp.empty((count, rank, rank))
         seen = view_argument(view, blocks.mode, form, self._at, own_row)
-        arguments = [seen, self._lists(view, blocks, rule, form, own_row), rule_argument(rule)]
+        arguments: list[Any] = [seen, self._lists(view, blocks, rule, form, own_row), rule_argument(rule)]
         arguments += [POINTER(self._at(gradient)), POINTER(self._at(curvature))]
         self._launch("block_moments", form, count, arguments)
         return self.device.host(gradient), self.device.host(curvature)
@@ -245,10 +267,10 @@ class CudaBackend:
     def _view(self, view: View) -> View:
         """The view with its arrays on the device; starts stay with the host."""
         rank, modes = view.factors.shape[1], len(view.starts)
-        if rank > MAX_RANK or modes > MAX_MODES:
+        if rank > DEVICE_RANK or modes > DEVICE_MODES:
             raise SettingsError(
-                f"the backend {self.name} takes ranks up to {MAX_RANK} and up to {MAX_MODES} modes, not rank {rank} "
-                f"and {modes} modes; use --device cpu"
+                f"the backend {self.name} takes ranks up to {DEVICE_RANK} and up to {DEVICE_MODES} modes, "
+                f"not rank {rank} and {modes} modes; use --device cpu"
             )
         return view._replace(
             tuples=self._here(view.tuples, np.int32),

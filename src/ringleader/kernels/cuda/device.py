@@ -90,7 +90,7 @@ class CupyDevice:
         size = form.shared if shared is None else shared
         places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         with _said_plainly():
-            compiled = _compiled(kernel, form)
+            compiled = _compiled(kernel, form.definitions)
             if size > SHARED_BYTES and compiled.max_dynamic_shared_size_bytes < size:
                 compiled.max_dynamic_shared_size_bytes = size
             stream = self.xp.cuda.get_current_stream().ptr
@@ -99,19 +99,11 @@ class CupyDevice:
 
 
 @functools.cache
-def _compiled(kernel: str, form: Form) -> Any:
+def _compiled(kernel: str, definitions: tuple[str, ...]) -> Any:
     """A kernel compiled for one form; CuPy keeps the result on disk."""
     import cupy
 
-    text = source_text(FILE_OF[kernel])
-    shape = [f"-DRANK={form.rank}", f"-DSTORED={form.stored}", f"-DOTHERS={form.others}"]
-    shape += [f"-DCONTRAST_ROWS={form.contrast_rows}", f"-DBLOCKS={warps_wanted(form.rank)}"]
-    return cupy.RawModule(code=text, options=("-std=c++17", *shape)).get_function(kernel)
-
-
-def warps_wanted(rank: int) -> int:
-    """Warps that a multiprocessor should hold at once: bounds the registers of a lane."""
-    return 20 if rank <= 24 else 12 if rank <= 32 else 8
+    return cupy.RawModule(code=source_text(FILE_OF[kernel]), options=("-std=c++17", *definitions)).get_function(kernel)
 
 
 @functools.cache

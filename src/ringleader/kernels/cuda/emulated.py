@@ -21,7 +21,7 @@ from ringleader.kernels.cuda.arguments import Form
 
 SOURCE = Path(__file__).parent / "source"
 FILES = ("chunks.cu", "moments.cu", "sweep.cu", "evidence.cu", "entries.cu")
-OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-DEMULATED", "-DBLOCKS=1")
+OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-DEMULATED")
 
 
 class DeviceArray(np.ndarray):
@@ -62,7 +62,7 @@ class EmulatedDevice:
         return int(array.ctypes.data)
 
     def launch(self, kernel: str, form: Form, blocks: int, arguments: Sequence[Any], shared: int | None = None) -> None:
-        run = getattr(_library(form.rank, form.stored), f"launch_{kernel}")
+        run = getattr(_library(form.definitions), f"launch_{kernel}")
         places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         size = ctypes.c_size_t(form.shared if shared is None else shared)
         if run(ctypes.c_uint(blocks), size, places, ctypes.c_int(self.descending)):
@@ -70,17 +70,18 @@ class EmulatedDevice:
 
 
 @functools.cache
-def _library(rank: int, stored: str) -> ctypes.CDLL:
-    """The kernels for one rank and type, compiled once and kept beside the source, or in a folder of this process."""
+def _library(definitions: tuple[str, ...]) -> ctypes.CDLL:
+    """The kernels for one form, compiled once and kept beside the source, or in a folder of this process."""
     text = b"".join(path.read_bytes() for path in sorted(SOURCE.iterdir()) if path.is_file())
-    name = f"emulated-{rank}-{stored}-{hashlib.sha256(text).hexdigest()[:12]}.so"
+    what = hashlib.sha256(" ".join([*OPTIONS, *definitions]).encode() + text).hexdigest()
+    name = f"emulated-{what[:16]}.so"
     for folder in (Path(__file__).parent / "__pycache__", Path(tempfile.mkdtemp(prefix="ringleader-"))):
         if (folder / name).exists():
             return ctypes.CDLL(str(folder / name))
         try:
             folder.mkdir(exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as made:
-                _compile(rank, stored, made.name)
+                _compile(definitions, made.name)
             os.replace(made.name, folder / name)
         except OSError:
             continue
@@ -88,10 +89,21 @@ def _library(rank: int, stored: str) -> ctypes.CDLL:
     raise DeviceError("the emulated GPU could not be compiled: no folder can be written to")
 
 
-def _compile(rank: int, stored: str, path: str) -> None:
-    shape = [f"-DRANK={rank}", f"-DSTORED={stored}", "-DOTHERS=-1", "-DCONTRAST_ROWS=-1"]
+def _compile(definitions: tuple[str, ...], path: str) -> None:
     files = "".join(f'#include "{name}"\n' for name in FILES)
-    line = [str(compiler()), *OPTIONS, *shape, f"-I{SOURCE}", "-include", "emulation.h", "-x", "c++", "-", "-o", path]
+    line = [
+        str(compiler()),
+        *OPTIONS,
+        *definitions,
+        f"-I{SOURCE}",
+        "-include",
+        "emulation.h",
+        "-x",
+        "c++",
+        "-",
+        "-o",
+        path,
+    ]
     done = subprocess.run(line, input=files, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DeviceError(f"the emulated GPU could not be compiled: {done.stderr[:2000]}")
