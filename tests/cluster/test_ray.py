@@ -106,13 +106,12 @@ def test_an_error_of_a_worker_is_the_error_of_one_process(tmp_path: Path, worker
     rl.read_reviews(folder, runtime=workers)  # the workers go on
 
 
-def fail_in_one(memory: dict[str, Any], peers: Peers) -> None:
-    if peers.rank == 1:
-        raise ZeroDivisionError("by design")
-    peers.exchange([None, None])
-
-
 def test_a_mistake_in_a_worker_names_it(workers: Any) -> None:
+    def fail_in_one(memory: dict[str, Any], peers: Peers) -> None:
+        if peers.rank == 1:
+            raise ZeroDivisionError("by design")
+        peers.exchange([None, None])
+
     with pytest.raises(ClusterError, match=r"(?s)worker 1 failed: .*by design"):
         workers.run(fail_in_one, [(), ()])
 
@@ -153,7 +152,8 @@ def test_other_numbers_of_workers_resume_to_the_same_folder(
         f"with rl.Ray(workers=2, object_store={STORE}).start() as two:\n"
         "    try: detector.fit(reviews, labels, checkpoint=out, callback=stop, runtime=two)\n"
         "    except KeyboardInterrupt: pass\n"
-        f"detector.fit(reviews, labels, checkpoint=out, resume=True, runtime=rl.Ray(workers=int(count), object_store={STORE}))\n"
+        f"other = rl.Ray(workers=int(count), object_store={STORE})\n"
+        "detector.fit(reviews, labels, checkpoint=out, resume=True, runtime=other)\n"
     )
     rl.RingDetector(**SETTINGS).fit(reviews, labels, checkpoint=tmp_path / "one")
     words = [sys.executable, "-c", script, str(reviews), str(labels), str(tmp_path / "two"), str(count)]

@@ -7,6 +7,7 @@ references to messages from one to the next, and Ray carries the messages themse
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,12 +20,13 @@ from ringleader.runtime.machine import memory_limit, processors
 from ringleader.runtime.peers import Worker
 from ringleader.settings import Settings, Text, Whole
 
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Makes a local Ray, on any system, use the loopback address alone. Read when ``ray`` is imported."""
+QUIET = {"RAY_IGNORE_UNHANDLED_ERRORS": "1"}
+"""An error of a worker is raised once; Ray would also print it for every message that it had to send."""
 
 LEAST_STORE = 80 * 2**20
 MOST_STORE = 2 * 2**30
 LOG_LINES = 5
+KNOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class Ray(Settings):
     @contextmanager
     def start(self) -> Iterator[RayWorkers]:
         """Workers, for as long as the block runs."""
-        ray = _import_ray(local=self.address is None)
+        ray = _import_ray()
         mine = not ray.is_initialized()
         if mine:
             self._connect(ray)
@@ -65,15 +67,17 @@ class Ray(Settings):
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if self.address is not None:
+                _knock(self.address)
                 ray.init(address=self.address, **quiet)
                 return
             store = self.object_store or min(max(memory_limit() // 10, LEAST_STORE), MOST_STORE)
-            ray.init(
-                num_cpus=max(processors(), (self.workers or 1) * (self.threads or 1)),
-                include_dashboard=False,
-                object_store_memory=store,
-                **quiet,
-            )
+            with _loopback(ray):
+                ray.init(
+                    num_cpus=max(processors(), (self.workers or 1) * (self.threads or 1)),
+                    include_dashboard=False,
+                    object_store_memory=store,
+                    **quiet,
+                )
         except Exception as error:  # Ray raises many kinds; all of them mean that there is no cluster
             where = f"no Ray cluster answers at {self.address}" if self.address else "Ray does not start here"
             raise ClusterError(f"{where}: {_first_line(error)}") from error
@@ -166,15 +170,38 @@ class _Actor(Worker):
         return os.getpid()
 
 
-def _import_ray(*, local: bool) -> Any:
-    if local:
-        for name, value in LOOPBACK.items():
-            os.environ.setdefault(name, value)
+def _import_ray() -> Any:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
         raise SettingsError("a cluster needs Ray; install it with: pip install 'ringleader[ray]'") from error
     return ray
+
+
+@contextmanager
+def _loopback(ray: Any) -> Iterator[None]:
+    """Within it Ray starts on the loopback address, as it does on Windows and macOS; refuses to start on another."""
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+    address = ray.util.get_node_ip_address()
+    if not address.startswith("127."):
+        ray.shutdown()
+        raise ConnectionError(f"it listens on {address}, and a cluster of this machine alone must not")
+
+
+def _knock(address: str) -> None:
+    """Raise where nobody listens at an address: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def _as_list(references: Any) -> list[Any]:
