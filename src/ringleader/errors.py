@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class RingleaderError(Exception):
     """Anything the user can put right. The command line prints it and exits with 2."""
@@ -37,3 +40,11 @@ class StorageError(RingleaderError):
 
 class NumericalError(RingleaderError):
     """A fit left the finite numbers."""
+
+
+class ConflictError(RingleaderError):
+    """Somebody else was faster. ``since`` is what happened in between."""
+
+    def __init__(self, message: str, since: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.since = tuple(since)
