@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -13,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from ringleader import snapshot as snapshots
 from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
+from ringleader.errors import RingleaderWarning
 from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
@@ -100,24 +103,44 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         ``covariates`` is a table of mode, entity and any numbers. With ``checkpoint``, the model is saved there after
         every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
         """
-        self.snapshot_: Snapshot = snapshots.learn(
-            self.get_params(), reviews, labels, covariates, callback=callback, checkpoint=checkpoint, resume=resume
+        self.snapshot_, self._stored = snapshots.learn(
+            self.get_params(),
+            reviews,
+            labels,
+            covariates,
+            callback=callback,
+            checkpoint=checkpoint,
+            resume=resume,
+            at=_now(),
         )
         return self
 
-    def partial_fit(self, reviews: Any = None, labels: Any = None, *, callback: Callback | None = None) -> RingDetector:
+    def partial_fit(
+        self, reviews: Any = None, labels: Any = None, *, again: bool = False, callback: Callback | None = None
+    ) -> RingDetector:
         """Takes new reviews and new labels in, and moves only what they touch; old codes stay, new labels hold.
 
-        On an unfitted detector this is ``fit``. Whatever interrupts it, the detector answers as before.
+        Reviews that were taken in before, all of them and no others, change nothing, with a warning; ``again`` counts
+        them once more. On an unfitted detector this is ``fit``. Whatever interrupts it, the detector answers as before.
         """
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
-        self.snapshot_ = snapshots.update(self.snapshot_, reviews, labels, callback)
+        taken = snapshots.take_in(
+            self.snapshot_, reviews, labels, command="partial_fit", at=_now(), again=again, callback=callback
+        )
+        if taken.repeated is not None:
+            warnings.warn(f"{taken.said()}; again=True counts them once more", RingleaderWarning, stacklevel=2)
+        self.snapshot_ = taken.snapshot
         return self
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the model to a folder, with all that follows from it."""
-        self._stored = snapshots.save(self._fitted(), folder, self.__dict__.get("_stored"))
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, keep: int = snapshots.KEEP) -> None:
+        """Writes the model to a folder, with all that follows from it; ``keep`` earlier generations stay there.
+
+        Another model in that folder, or one that somebody else changed since this one was loaded, is refused without
+        ``overwrite``.
+        """
+        before = self.__dict__.get("_stored")
+        self._stored = snapshots.save(self._fitted(), folder, before, overwrite=overwrite, keep=keep)
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""
@@ -188,6 +211,10 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
         return self.snapshot_
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def load(folder: str | os.PathLike[str]) -> RingDetector:

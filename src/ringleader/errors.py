@@ -30,6 +30,10 @@ class ModelFileError(RingleaderError):
     """A stored model is missing, damaged, foreign or too new."""
 
 
+class ModelBusyError(ModelFileError):
+    """Another process is writing to the model, or did so since it was loaded."""
+
+
 class ResumeError(ModelFileError):
     """A fit cannot be resumed, because its data or its settings changed."""
 
@@ -48,3 +52,7 @@ class ConflictError(RingleaderError):
     def __init__(self, message: str, since: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.since = tuple(since)
+
+
+class RingleaderWarning(UserWarning):
+    """What the user should know, and the work goes on: reviews that were left out, a batch that was taken in before."""

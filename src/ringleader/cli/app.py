@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "Rank entities by another method, to compare."),
     "benchmark": ("benchmark", "Measure how fast and how good it is."),
     "update": ("update", "Take new reviews, new labels or both into a model."),
+    "history": ("history", "List what was taken into a model, and when."),
+    "undo": ("undo", "Go back to the model before the last update."),
 }
 
 REPORT = (

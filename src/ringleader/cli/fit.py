@@ -12,7 +12,8 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.options import Json, ReviewTable, Seed, TargetKindOption
+from ringleader.cli.models import KEEP, locked, now
+from ringleader.cli.options import Json, Keep, ReviewTable, Seed, TargetKindOption, Wait
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json, warn
 from ringleader.errors import ModelFileError, SettingsError
@@ -20,6 +21,8 @@ from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
+    from ringleader.known.labels import Labels
+    from ringleader.tensor.sparse import SparseTensor
 
 
 @takes_reading_options
@@ -77,19 +80,20 @@ def command(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     target_kind: TargetKindOption = "binary",
+    keep: Keep = KEEP,
+    wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
 
+    With --overwrite, the model that is there answers until the new one is complete, and undo goes back to it.
+
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
-    from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
     from ringleader.detector import RingDetector
-    from ringleader.snapshot import folder as store
 
-    _check_place(out, resume=resume, overwrite=overwrite)
-    started = time.perf_counter()
-    tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
+    if resume and overwrite:
+        raise SettingsError("--resume and --overwrite exclude each other")
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -104,24 +108,57 @@ def command(
         threads=reading.threads,
         random_state=seed,
     )
-    config = detector.model_config(tensor)
-    entries = tensor.n_cells * (1 + config.negatives)
-    try:
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
-            detector.fit(tensor, labels, covariates=covariates, callback=bar, checkpoint=out, resume=resume)
-    except (KeyboardInterrupt, Terminated) as stopped:
-        left = (
-            f"what was learned so far is in {out}; go on with --resume" if store.is_model(out) else "nothing was saved"
-        )
-        if isinstance(stopped, KeyboardInterrupt):
-            raise KeyboardInterrupt(f"stopped; {left}") from None
-        warn(f"stopped; {left}")
-        raise
+    _check_place(out, resume=resume, overwrite=overwrite)
+    with locked(out, "fit", wait=wait, create=True):
+        _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
+        started = time.perf_counter()
+        tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
+        _learn(detector, tensor, labels, covariates, out, resume=resume, keep=keep, as_json=as_json)
     summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
         _show(summary)
+
+
+def _learn(
+    detector: RingDetector,
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: str | None,
+    out: str,
+    *,
+    resume: bool,
+    keep: int,
+    as_json: bool,
+) -> None:
+    """Fits with checkpoints, and says where a fit that is stopped can go on."""
+    from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
+    from ringleader.snapshot import learn
+    from ringleader.snapshot.resume import has_checkpoint
+
+    entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
+    try:
+        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+            detector.snapshot_, _ = learn(
+                detector.get_params(),
+                tensor,
+                labels,
+                covariates,
+                callback=bar,
+                checkpoint=out,
+                resume=resume,
+                at=now(),
+                keep=keep,
+            )
+    except (KeyboardInterrupt, Terminated) as stopped:
+        left = (
+            f"what was learned so far is in {out}; go on with --resume" if has_checkpoint(out) else "nothing was saved"
+        )
+        if isinstance(stopped, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"stopped; {left}") from None
+        warn(f"stopped; {left}")
+        raise
 
 
 def _prevalence(texts: list[str]) -> float | dict[str, float] | None:
@@ -147,15 +184,12 @@ def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
     """Refuses to write over anything that is not meant to go."""
     from ringleader.snapshot import folder as store
 
-    if resume and overwrite:
-        raise SettingsError("--resume and --overwrite exclude each other")
     path = Path(out)
     if store.is_free(path):
         return
     if not path.is_dir():
         raise ModelFileError(f"{out} is a file; give a folder for the model")
     if overwrite:
-        # The old model goes when the first checkpoint of the new one is whole, not before.
         if not store.is_model(path):
             raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
     elif not resume:

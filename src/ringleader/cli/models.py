@@ -1,7 +1,9 @@
-"""Opening the model in a folder, for the commands that only read it."""
+"""Opening the model in a folder, for the commands that read it, and locking it, for those that write to it."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import note
@@ -9,6 +11,27 @@ from ringleader.cli.terminal import note
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.snapshot import Snapshot
+
+KEEP = 3
+"""``ringleader.snapshot.KEEP``, which takes long to import."""
+
+
+def locked(folder: str, command: str, *, wait: bool, create: bool = False) -> AbstractContextManager[None]:
+    """Holds the lock of a model folder for a command; says whom it waits for."""
+    from ringleader.snapshot import writing
+
+    return writing(
+        folder,
+        f"ringleader {command}",
+        wait=wait,
+        create=create,
+        on_wait=lambda holder: note(f"waiting for {holder}"),
+    )
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def open_snapshot(folder: str) -> Snapshot:

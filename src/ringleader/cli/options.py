@@ -44,6 +44,10 @@ ReviewTable = Annotated[
     str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")
 ]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process writes to the model.")]
+Keep = Annotated[
+    int, typer.Option("--keep", metavar="N", min=0, help="Earlier generations that stay, for undo to go back to.")
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random number.")]
 LabelFile = Annotated[
     str | None, typer.Option("--labels", metavar="FILE", help="Known accounts: mode, entity, label[, target].")

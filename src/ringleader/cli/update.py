@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringleader.cli.options import Columns, Json, LabelFile, ModelFolder, TargetKindOption, parse_columns
+from ringleader.cli.models import KEEP, locked, now
+from ringleader.cli.options import (
+    Columns,
+    Json,
+    Keep,
+    LabelFile,
+    ModelFolder,
+    TargetKindOption,
+    Wait,
+    parse_columns,
+)
 from ringleader.cli.reading import need_a_match, reading_notes, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
@@ -26,11 +36,16 @@ def command(
     labels: LabelFile = None,
     column: Columns = None,
     target_kind: TargetKindOption | None = None,
+    again: Annotated[bool, typer.Option("--again", help="Count reviews once more that were taken in before.")] = False,
+    keep: Keep = KEEP,
+    wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Take new reviews, new labels or both into a model; only what they touch moves.
 
-    Columns have the names they had in the fit; --column names those that are called otherwise now.
+    A batch that was taken in before changes nothing, whatever its file is called and its rows are sorted by. Columns
+    have the names they had in the fit; --column names those that are called otherwise now. `ringleader history` lists
+    what was taken in, `ringleader undo` goes back.
 
     Example: ringleader update model monday.parquet
     """
@@ -38,33 +53,56 @@ def command(
         raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
     if new_reviews is None and column:
         raise SettingsError("--column names a column of NEW_REVIEWS; give the new reviews, or leave it out")
-    from ringleader.cli.progress import stop_signals, sweep_bar
-    from ringleader.detector import load
-    from ringleader.known.labels import read_labels
-
     columns = parse_columns(column)
-    detector = load(model)
-    before = detector.tensor_
-    known = detector.labels_.target_kind if detector.labels_ is not None else None
+    with locked(model, "update", wait=wait):
+        _take_in(model, new_reviews, labels, columns, target_kind, again=again, keep=keep, as_json=as_json)
+
+
+def _take_in(
+    model: str,
+    new_reviews: str | None,
+    labels: str | None,
+    columns: dict[str, str],
+    target_kind: str | None,
+    *,
+    again: bool,
+    keep: int,
+    as_json: bool,
+) -> None:
+    """Load, update and save, while nobody else writes to the model; then say what came of it."""
+    from ringleader.cli.progress import stop_signals, sweep_bar
+    from ringleader.known.labels import read_labels
+    from ringleader.snapshot import load, save, take_in
+
+    snapshot, stored = load(model)
+    before = snapshot.tensor
+    known = snapshot.labels.target_kind if snapshot.labels is not None else None
     if known is not None and target_kind not in (None, known):
         raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
     kind = known or target_kind or "binary"
     new_labels = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
-    fresh = (
-        read_new(before, detector.reading_.get("modes", ()), new_reviews, columns) if new_reviews is not None else None
-    )
+    fresh = read_new(before, snapshot.reading.get("modes", ()), new_reviews, columns) if new_reviews else None
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     if new_labels is not None:
         warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=False)
-    entries = before.n_cells * (1 + detector.config_.negatives)
-    quiet = VOICE.quiet or as_json
-    with stop_signals(), sweep_bar(entries, quiet=quiet) as bar:
-        detector.partial_fit(fresh, new_labels, callback=bar)
-    detector.save(model)
-    after, aligned = detector.tensor_, detector.aligned_
+    entries = before.n_cells * (1 + snapshot.config.negatives)
+    with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+        taken = take_in(snapshot, fresh, new_labels, command="update", at=now(), again=again, callback=bar)
+    if taken.batch is not None:
+        save(taken.snapshot, model, stored, keep=keep)
+    if taken.repeated is not None:
+        warnings.append(f"{taken.said()}; --again counts them once more")
+    elif taken.batch is not None and taken.batch.known:
+        warnings.append(f"{taken.batch.known:,} of {counted(taken.batch.reviews, 'review')} were known already")
+    if taken.repeated_labels and new_labels is not None:
+        warnings.append(f"the model knew {counted(len(new_labels), 'label')} as given")
+    after, aligned = taken.snapshot.tensor, taken.snapshot.aligned
     unknown = new_labels.align(after).unknown if new_labels is not None else {}
     summary = {
         "model": model,
+        "taken_in": taken.batch is not None,
+        "repeated": taken.repeated.to_dict() if taken.repeated is not None else None,
+        "known_already": taken.batch.known if taken.batch is not None else 0,
         "reviews": int(after.counts.sum()),
         "new_reviews": int(after.counts.sum() - before.counts.sum()),
         "cells": after.n_cells,
@@ -78,12 +116,16 @@ def command(
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
-        _show(summary, with_reviews=fresh is not None)
+        _show(summary, with_reviews=fresh is not None and taken.repeated is None)
 
 
 def _show(summary: dict[str, Any], *, with_reviews: bool) -> None:
     """What came in, what of it was not used, and what the model holds now."""
-    if with_reviews:
+    for line in summary["warnings"]:
+        print(f"note: {harmless(line, 400)}")
+    if not summary["taken_in"]:
+        print("nothing was changed")
+    elif with_reviews:
         entities = [counted(n, f"new {harmless(mode)}") for mode, n in summary["new_entities"].items() if n]
         print(", ".join([counted(summary["new_reviews"], "new review"), *(entities or ["no new entities"])]))
     else:

@@ -20,7 +20,9 @@ from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
-from ringleader.snapshot import folder as model_folder
+from ringleader.snapshot.batches import batch_of, batches_from
+from ringleader.snapshot.folder import KEEP, Stored
+from ringleader.snapshot.lock import writing
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
 from ringleader.snapshot.parts import Checkpoint, load
 from ringleader.snapshot.resume import resumable, what_changed
@@ -43,13 +45,37 @@ def learn(
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
-) -> Snapshot:
+    command: str = "fit",
+    at: str | None = None,
+    keep: int = KEEP,
+) -> tuple[Snapshot, Stored | None]:
     """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
-    goes on to the same bits as one that was not.
+    goes on to the same bits as one that was not. Where another model is there, it stays until the new one is complete.
+    Returns the model, and where it is stored.
 
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
+    command, at : what the history says of it
+    keep        : earlier generations that stay in the folder
     """
+    if checkpoint is None:
+        return _learn(parameters, reviews, labels, covariates, callback, None, resume, command, at, keep)
+    with writing(checkpoint, create=True):
+        return _learn(parameters, reviews, labels, covariates, callback, checkpoint, resume, command, at, keep)
+
+
+def _learn(
+    parameters: Mapping[str, Any],
+    reviews: Any,
+    labels: Any,
+    covariates: Any,
+    callback: Callback | None,
+    checkpoint: str | os.PathLike[str] | None,
+    resume: bool,
+    command: str,
+    at: str | None,
+    keep: int,
+) -> tuple[Snapshot, Stored | None]:
     tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
@@ -77,7 +103,8 @@ def learn(
             raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
     state = _resumed_state(old, parameters, tensor, labels, covariates, config)
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
-        return replace(load(old.folder)[0], resumed_from=state.sweep)  # there is nothing left to do
+        complete, stored = load(old.folder)
+        return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
     snapshot = Snapshot(
         parameters=copy.deepcopy(dict(parameters)),
         config=config,
@@ -91,9 +118,12 @@ def learn(
         history=() if old is None else tuple(old.meta["history"]),
         complete=False,
         resumed_from=None if state is None else state.sweep,
+        batches=(batch_of(command, at, tensor, len(labels) if labels is not None else 0),)
+        if old is None
+        else batches_from(old.meta.get("batches", ())),
         derived=Derived(lockstep=lockstep),
     )
-    writer = Checkpoint(checkpoint, old) if checkpoint is not None else None
+    writer = Checkpoint(checkpoint, old, keep) if checkpoint is not None else None
     if writer is not None and old is None:
         writer.save(snapshot)
     history = list(snapshot.history)
@@ -113,7 +143,7 @@ def learn(
         fitted.judge.heads()
     if writer is not None:
         writer.save(fitted)
-    return fitted
+    return fitted, writer.stored if writer is not None else None
 
 
 def as_labels(labels: Any) -> Labels | None:
@@ -153,7 +183,7 @@ def _start(
 
 
 def _resumed_state(
-    old: model_folder.Stored | None,
+    old: Stored | None,
     parameters: Mapping[str, Any],
     tensor: SparseTensor,
     labels: Labels | None,

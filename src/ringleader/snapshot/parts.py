@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ringleader.cores import Cores
-from ringleader.errors import ModelFileError
+from ringleader.errors import ModelBusyError, ModelFileError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
 from ringleader.known.covariates import UserCovariates
@@ -23,7 +24,10 @@ from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import folder as model_folder
-from ringleader.snapshot.folder import ModelPart, Stored
+from ringleader.snapshot.batches import batches_from
+from ringleader.snapshot.folder import KEEP, UNFINISHED, ModelPart, Stored
+from ringleader.snapshot.lock import writing
+from ringleader.snapshot.manifest import MANIFEST, Manifest
 from ringleader.snapshot.packing import (
     Arrays,
     pack_head,
@@ -45,24 +49,75 @@ V = TypeVar("V")
 
 
 class Checkpoint:
-    """Writes the snapshots of one fit into a folder, each part when it changed."""
+    """Writes the snapshots of one fit into a folder, each part when it changed.
 
-    def __init__(self, folder: str | os.PathLike[str], stored: Stored | None = None) -> None:
+    Where the folder holds another model, that one stays until the new fit is complete.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], stored: Stored | None = None, keep: int = KEEP) -> None:
         self.folder = Path(folder)
         self.stored = stored
+        self.keep = keep
+        self.name = stored.name if stored is not None else UNFINISHED if model_folder.is_model(folder) else MANIFEST
 
     def save(self, snapshot: Snapshot) -> None:
-        self.stored = save(snapshot, self.folder, self.stored)
+        name = MANIFEST if snapshot.complete else self.name
+        self.stored = _write(snapshot, self.folder, self.stored, name, self.keep)
 
 
-def save(snapshot: Snapshot, folder: str | os.PathLike[str], before: Stored | None = None) -> Stored:
-    """Write a snapshot. before : what the folder holds, where that is known: what did not change is left as it is."""
+def save(
+    snapshot: Snapshot,
+    folder: str | os.PathLike[str],
+    before: Stored | None = None,
+    *,
+    overwrite: bool = False,
+    keep: int = KEEP,
+) -> Stored:
+    """Write a snapshot.
+
+    before    : the model that the snapshot was loaded from or saved to last. Where the folder holds it still, what did
+    not change is left as it is; where somebody else replaced it since, the snapshot is refused.
+    overwrite : whether it may replace another model, or another generation
+    keep      : earlier generations that stay
+    """
     if before is not None and before.folder.resolve() != Path(folder).resolve():
         before = None
+    with writing(folder, create=True):
+        current = model_folder.readable_manifest(Path(folder) / MANIFEST)
+        if before is None or current is None or before.digest != current.digest:
+            if current is not None and _is_of(snapshot, current):
+                return model_folder.load(folder)  # saved already, by a save that was interrupted behind its end
+            if not overwrite and model_folder.is_model(folder):
+                raise _another(Path(folder), before)
+            before = None
+        return _write(snapshot, folder, before, MANIFEST, keep)
+
+
+def _is_of(snapshot: Snapshot, current: Manifest) -> bool:
+    """Whether a manifest is that of the snapshot."""
+    about = json.loads(json.dumps(_about(snapshot, None)))
+    return {**about, "generation": current.meta.get("generation")} == current.meta
+
+
+def _another(folder: Path, before: Stored | None) -> ModelFileError:
+    if before is None:
+        return ModelFileError(f"{folder} holds another model; choose a new folder, or replace it with overwrite=True")
+    return ModelBusyError(
+        f"model {folder} was changed by somebody else since it was loaded; load it again and repeat the change, or "
+        "replace it with overwrite=True"
+    )
+
+
+def _write(snapshot: Snapshot, folder: str | os.PathLike[str], before: Stored | None, name: str, keep: int) -> Stored:
     parts = list(_data_parts(snapshot))
     if snapshot.complete:
         parts += _derived_parts(snapshot)
-    meta = {
+    return model_folder.save(folder, _about(snapshot, before), parts, before=before, name=name, keep=keep)
+
+
+def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
+    """What the manifest says of a snapshot."""
+    return {
         "modes": [_about_mode(v) for v in snapshot.tensor.vocabularies],
         "data": tensor_fingerprint_once(snapshot.tensor, before),
         "complete": snapshot.complete,
@@ -75,8 +130,8 @@ def save(snapshot: Snapshot, folder: str | os.PathLike[str], before: Stored | No
         "covariates": covariates_fingerprint(snapshot.covariates),
         "report": snapshot.report,
         "history": json_ready(snapshot.history),
+        "batches": [batch.to_dict() for batch in snapshot.batches],
     }
-    return model_folder.save(folder, meta, parts, before=before)
 
 
 def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
@@ -146,6 +201,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             state=State.from_arrays(stored.arrays("state")),
             history=tuple(meta["history"]),
             complete=bool(meta["complete"]) and meta["heads"] is not None,
+            batches=batches_from(meta.get("batches", ())),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"the manifest of model {stored.folder} is damaged: {error!r}; fit again") from error
@@ -231,6 +287,7 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
                 places, lambda place: with_label_columns(label_free.inputs(targets[place].mode), arrays[place])
             ),
         )
+        stored.sources.update({f"transfer-{k}": judge for k in transfers})
     return judge
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ringleader.known.covariates import UserCovariates
@@ -12,6 +13,7 @@ from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.folder import Stored
+from ringleader.snapshot.manifest import MANIFEST
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import json_ready
 
@@ -20,8 +22,18 @@ FREE_TO_CHANGE = ("threads",)
 
 
 def resumable(folder: str | os.PathLike[str]) -> Stored | None:
-    """The checkpoint in a folder; None where there is none yet."""
-    return None if model_folder.is_free(folder) else model_folder.load(folder)
+    """The checkpoint in a folder, first the one of a fit that is to replace the model; None where there is none yet."""
+    if model_folder.is_free(folder):
+        return None
+    name = model_folder.UNFINISHED if (Path(folder) / model_folder.UNFINISHED).exists() else MANIFEST
+    return model_folder.load(folder, name)
+
+
+def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a fit that was stopped."""
+    names = (model_folder.UNFINISHED, MANIFEST)
+    found = [m for m in (model_folder.readable_manifest(Path(folder) / name) for name in names) if m is not None]
+    return any(not manifest.meta.get("complete") for manifest in found)
 
 
 def what_changed(

@@ -28,6 +28,7 @@ from ringleader.model.state import State
 from ringleader.signals import Signals
 from ringleader.signals.evidence import review_evidence
 from ringleader.signals.lockstep import Lockstep, find_lockstep
+from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
@@ -35,7 +36,19 @@ if TYPE_CHECKING:
 
 
 LEARNED = (
-    *("aligned", "complete", "config", "covariates", "heads", "heldout", "history", "labels", "parameters", "problem"),
+    *(
+        "aligned",
+        "batches",
+        "complete",
+        "config",
+        "covariates",
+        "heads",
+        "heldout",
+        "history",
+        "labels",
+        "parameters",
+        "problem",
+    ),
     *("reading", "report", "resumed_from", "state", "targets", "tensor", "user_columns"),
 )
 """What a fitted detector shows of its snapshot, with an underscore behind the name."""
@@ -66,6 +79,7 @@ class Snapshot:
     history    : one entry for each sweep
     complete   : whether the fit came to its end; a checkpoint did not
     resumed_from : sweep of the checkpoint that the fit went on from
+    batches    : what was taken in, oldest first
     """
 
     parameters: Mapping[str, Any]
@@ -80,6 +94,7 @@ class Snapshot:
     history: tuple[Mapping[str, Any], ...]
     complete: bool
     resumed_from: int | None = None
+    batches: tuple[Batch, ...] = ()
     derived: Derived = Derived()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,20 @@
+"""``ringleader undo``: back to the model before the last batch."""
+
+from __future__ import annotations
+
+from ringleader.cli.history import show_history
+from ringleader.cli.models import locked
+from ringleader.cli.options import Json, ModelFolder, Wait
+from ringleader.cli.terminal import note
+from ringleader.snapshot import undo
+
+
+def command(model: ModelFolder, wait: Wait = False, as_json: Json = False) -> None:
+    """Go back to the model as it was before the last update, or before the fit that replaced it, bit for bit.
+
+    Example: ringleader undo model
+    """
+    with locked(model, "undo", wait=wait):
+        listed = undo(model)
+    note(f"model {model} is as it was before; this is what it took in", quiet=as_json)
+    show_history(model, listed, as_json=as_json)

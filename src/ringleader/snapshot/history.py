@@ -1,0 +1,80 @@
+"""History of a model folder: what it took in, and the way back to an earlier generation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from ringleader.errors import ModelFileError, StorageError
+from ringleader.runtime.outputs import sync_folder
+from ringleader.snapshot.batches import Batch, batches_from
+from ringleader.snapshot.folder import generations, load, prune
+from ringleader.snapshot.lock import writing
+from ringleader.snapshot.manifest import MANIFEST, read_manifest
+
+
+class Generation(NamedTuple):
+    """An earlier generation that the folder holds: its number, and what it had taken in."""
+
+    number: int
+    batches: tuple[Batch, ...]
+
+
+class History(NamedTuple):
+    """What a model took in, oldest first, and the earlier generations that it can go back to, oldest first."""
+
+    batches: tuple[Batch, ...]
+    generations: tuple[Generation, ...]
+
+
+def history(folder: str | os.PathLike[str]) -> History:
+    """What the model in a folder took in. Models before format 3 do not say."""
+    target = Path(folder)
+    stored = load(target)
+    earlier = []
+    for number in _earlier(target, stored.digest):
+        try:
+            manifest = read_manifest(target / f"generation-{number}.json")
+        except ModelFileError:
+            continue  # pruned meanwhile, or damaged: then there is no way back to it
+        earlier.append(Generation(number, batches_from(manifest.meta.get("batches", ()))))
+    return History(batches_from(stored.meta.get("batches", ())), tuple(earlier))
+
+
+def undo(folder: str | os.PathLike[str]) -> History:
+    """Goes back to the generation before the last one, bit for bit; returns the history as it is then."""
+    target = Path(folder)
+    with writing(target):
+        current = load(target)
+        numbers = _earlier(target, current.digest)
+        if not numbers:
+            raise ModelFileError(
+                f"there is nothing to undo: model {target} holds no earlier generation; update --keep N says how many "
+                "stay"
+            )
+        name = f"generation-{numbers[-1]}.json"
+        load(target, name).verify()
+        try:
+            (target / name).replace(target / MANIFEST)
+            sync_folder(target)
+            prune(target, len(numbers), (entry["name"] for entry in current.files.values()))
+        except OSError as error:
+            reason = error.strerror or error
+            raise StorageError(
+                f"cannot go back to {name} of model {target}: {reason}; mend that and try again"
+            ) from error
+        return history(target)
+
+
+def _earlier(folder: Path, current: str) -> list[int]:
+    """Numbers of the earlier generations; a save that was killed may have left the current one among them."""
+    numbers = []
+    for number in generations(folder):
+        try:
+            if read_manifest(folder / f"generation-{number}.json").digest == current:
+                continue
+        except ModelFileError:
+            pass
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,173 @@
+"""The lock of a model folder: one writer at a time. It dies with its process; readers need none."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from ringleader.errors import ModelBusyError, ModelFileError, StorageError
+
+LOCK = ".lock"
+"""The file that a writer holds locked. It is there as long as someone writes, or after a kill."""
+
+PAUSE = 0.1
+"""Seconds between two attempts of a writer that waits."""
+
+WINDOWS_BYTE = 1 << 30
+"""The byte that is locked on Windows, behind the text: what is locked cannot be read there."""
+
+_HELD: set[tuple[str, int, int]] = set()
+"""Folders locked by this process, with the process and the thread that hold them."""
+
+
+class Holder(NamedTuple):
+    """Who writes to a model: the command, its process and machine, and since when."""
+
+    command: str
+    process: int | None
+    host: str
+    since: datetime
+
+    def __str__(self) -> str:
+        who = f"{self.command} (process {self.process} on {self.host})" if self.process else "another process"
+        return f"{who}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@contextlib.contextmanager
+def writing(
+    folder: str | os.PathLike[str],
+    command: str = "a Python program",
+    *,
+    wait: bool = False,
+    create: bool = False,
+    on_wait: Callable[[Holder], None] | None = None,
+) -> Iterator[None]:
+    """Holds the lock of a model folder. Within it, the same thread may ask for it again.
+
+    command : what a second writer is told
+    wait    : whether to wait for another writer; without, ModelBusyError says who holds the lock
+    create  : whether the folder is made where it is missing; without, nothing is locked there
+    on_wait : called once with the holder before waiting
+    """
+    target = Path(folder)
+    key = (os.path.realpath(target), os.getpid(), threading.get_ident())
+    if key in _HELD or (not create and not target.is_dir()):
+        yield
+        return
+    missing = not target.exists()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        descriptor = _acquire(target, command, wait, on_wait)
+    except FileExistsError as error:
+        raise ModelFileError(f"{target} is a file; give a folder for the model") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot write the model to {target}: {reason}; choose another folder") from error
+    _HELD.add(key)
+    try:
+        yield
+    finally:
+        _HELD.discard(key)
+        _release(target, descriptor)
+        if missing:
+            with contextlib.suppress(OSError):  # something was written into it, then it stays
+                target.rmdir()
+
+
+def holder(folder: str | os.PathLike[str]) -> Holder | None:
+    """Who writes to a model now; None where nobody does."""
+    try:
+        descriptor = os.open(Path(folder) / LOCK, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    try:
+        return None if _try_lock(descriptor) else _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder], None] | None) -> int:
+    """The descriptor of the lock file, locked."""
+    path, said = folder / LOCK, False
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ModelFileError(f"{path} is no plain file; remove it")
+            if _try_lock(descriptor):
+                if _is_still(path, descriptor):
+                    about = {"command": command, "process": os.getpid(), "host": socket.gethostname()}
+                    os.ftruncate(descriptor, 0)
+                    os.write(descriptor, json.dumps(about).encode())
+                    return descriptor
+            elif not wait:
+                said_by = _read_holder(descriptor)
+                raise ModelBusyError(
+                    f"model {folder} is being written to by {said_by}; wait for it with --wait, or try again later"
+                )
+            elif not said and on_wait is not None:
+                on_wait(_read_holder(descriptor))
+                said = True
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        threading.Event().wait(PAUSE)
+
+
+def _release(folder: Path, descriptor: int) -> None:
+    """Removes the file while it is locked: who waits for it finds that it is another one, and tries again."""
+    with contextlib.suppress(OSError):  # Windows removes no open file
+        (folder / LOCK).unlink()
+    os.close(descriptor)
+    if os.name == "nt":
+        with contextlib.suppress(OSError):
+            (folder / LOCK).unlink()
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether a name is that of the open file still."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _read_holder(descriptor: int) -> Holder:
+    since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+    try:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        about = json.loads(os.read(descriptor, 4096))
+        return Holder(str(about["command"])[:100], int(about["process"]), str(about["host"])[:100], since)
+    except (OSError, ValueError, KeyError, TypeError):  # it has locked the file, and not yet written into it
+        return Holder("", None, "", since)
+
+
+def _try_lock(descriptor: int) -> bool:
+    if os.name == "nt":
+        import msvcrt
+
+        os.lseek(descriptor, WINDOWS_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        except OSError:
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

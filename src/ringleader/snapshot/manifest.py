@@ -1,0 +1,104 @@
+"""The manifest of a model: which files belong to it, with their checksums, and what it says about the model."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from ringleader.errors import ModelFileError
+
+FORMAT = "ringleader-model"
+VERSION = 3
+"""Format 2 has no batches and no earlier generations, format 1 nothing that follows from a model but its heads."""
+MANIFEST = "manifest.json"
+LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
+LARGEST = 1 << 28
+"""Bytes of a manifest; a larger one is none of ours."""
+
+
+class Manifest(NamedTuple):
+    """meta : what it says of the model; files : by part, name, bytes and sha256; digest : its own checksum."""
+
+    meta: dict[str, Any]
+    files: dict[str, dict[str, Any]]
+    digest: str
+
+
+def manifest_text(meta: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> tuple[str, bytes]:
+    """The checksum and the text of a manifest."""
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "meta": meta,
+        "files": files,
+    }
+    digest = _digest(manifest)
+    return digest, json.dumps({**manifest, "sha256": digest}, indent=1, allow_nan=False).encode()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A manifest, checked. What is damaged, foreign or too new is refused, with the reason."""
+    try:
+        with open_plain(path) as handle:
+            content = handle.read(LARGEST + 1)
+        manifest = json.loads(content) if len(content) <= LARGEST else None
+    except (ValueError, OSError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError(f"{path} was not written by ringleader")
+    version = manifest.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise ModelFileError(f"{path} is damaged: it has format {version!r}")
+    if version > VERSION:
+        raise ModelFileError(
+            f"model {path.parent} has format {version}, this ringleader reads up to {VERSION}; install a newer "
+            "ringleader"
+        )
+    digest = manifest.pop("sha256", None)
+    try:
+        expected = _digest(manifest)
+    except (ValueError, RecursionError):  # NaN, or text that is not valid Unicode: never written by us
+        expected = None
+    if expected is None or digest != expected:
+        raise ModelFileError(f"{path} is damaged or was edited; restore it or fit again")
+    meta, files = manifest.get("meta"), manifest.get("files")
+    if not isinstance(meta, dict) or not isinstance(files, dict) or not all(map(_well_formed, files.values())):
+        raise ModelFileError(f"{path} is damaged: it does not say which files belong to the model")
+    return Manifest(meta, files, expected)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Opens a plain file to read; a pipe, a folder or a device is refused and not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path.name} is no plain file")
+    return os.fdopen(descriptor, "rb")
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether a file is a manifest of ours, in whatever state the rest of it may be."""
+    try:
+        with open_plain(path) as handle:
+            return bool(json.loads(handle.read(LARGEST)).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _well_formed(entry: Any) -> bool:
+    """Whether a manifest's entry names a plain file inside the folder."""
+    if not isinstance(entry, dict) or not {"name", "bytes", "sha256"} <= set(entry):
+        return False
+    name = entry["name"]
+    return isinstance(name, str) and Path(name).name == name and name not in ("", ".", "..") and "\0" not in name

@@ -1,0 +1,291 @@
+"""Updates can be repeated, seen and undone; one writer at a time; readers never wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.datasets import Marketplace, marketplace
+from ringleader.errors import ModelBusyError, ModelFileError, RingleaderWarning
+from ringleader.snapshot import history, holder, undo, writing
+from ringleader.snapshot import folder as store
+from ringleader.snapshot.batches import content_of, known_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+
+@pytest.fixture(scope="module")
+def market() -> Marketplace:
+    return marketplace(1500, difficulty="easy", seed=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(market: Marketplace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fitted") / "model"
+    rl.RingDetector(rank=3, epochs=1).fit(market.reviews[:1000], market.labels).save(folder)
+    return folder
+
+
+@pytest.fixture
+def model(fitted: Path, tmp_path: Path) -> Path:
+    shutil.copytree(fitted, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def ringleader(*words: str | Path, status: int = 0) -> Any:
+    line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words), "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    assert done.returncode == status, done.stderr
+    return json.loads(done.stdout) if status == 0 else done.stderr
+
+
+def add(folder: Path, reviews: Any = None, labels: Any = None, **more: Any) -> rl.RingDetector:
+    detector = rl.load(folder).partial_fit(reviews, labels)
+    detector.save(folder, **more)
+    return detector
+
+
+def test_a_batch_is_known_by_its_content_and_changes_nothing(model: Path, market: Marketplace) -> None:
+    detector = add(model, market.reviews[1000:1200])
+    before = content(model)
+    shuffled = market.reviews[1000:1200].sample(frac=1, random_state=0)
+    with pytest.warns(RingleaderWarning, match="taken in before, by partial_fit"):
+        detector.partial_fit(shuffled)
+    detector.save(model)
+    assert content(model) == before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.partial_fit(shuffled, again=True)
+    assert detector.tensor_.counts.sum() == 1400
+    assert [batch.reviews for batch in detector.batches_] == [1000, 200, 200]
+
+
+def test_the_reviews_of_the_fit_are_a_batch_too(model: Path, market: Marketplace) -> None:
+    with pytest.warns(RingleaderWarning, match="by fit"):
+        detector = rl.load(model).partial_fit(market.reviews[:1000])
+    assert detector.tensor_.counts.sum() == 1000
+
+
+def test_the_command_says_when_a_batch_was_taken_in(model: Path, market: Marketplace, tmp_path: Path) -> None:
+    market.reviews[1000:1300].to_csv(tmp_path / "monday.csv", index=False)
+    market.reviews[1000:1300].sample(frac=1, random_state=1).to_parquet(tmp_path / "retried.parquet")
+    market.reviews[1200:1500].to_csv(tmp_path / "overlap.csv", index=False)
+    first = ringleader("update", model, tmp_path / "monday.csv")
+    assert (first["taken_in"], first["new_reviews"], first["known_already"]) == (True, 300, 0)
+    before = content(model)
+    again = ringleader("update", model, tmp_path / "retried.parquet")
+    assert (again["taken_in"], again["new_reviews"]) == (False, 0)
+    assert again["repeated"]["at"] == ringleader("history", model)["batches"][1]["at"]
+    assert "taken in before, by update" in again["warnings"][0]
+    assert content(model) == before
+    partly = ringleader("update", model, tmp_path / "overlap.csv")
+    assert partly["known_already"] == 100
+    assert "100 of 300 reviews were known already" in partly["warnings"]
+    twice = ringleader("update", model, tmp_path / "monday.csv", "--again")
+    assert (twice["taken_in"], twice["new_reviews"], twice["known_already"]) == (True, 300, 300)
+
+
+def test_labels_that_are_known_change_nothing(model: Path, market: Marketplace) -> None:
+    before = content(model)
+    add(model, labels=market.labels)
+    assert content(model) == before
+
+
+def test_overlap_is_counted_as_the_plain_count_does() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sizes = (5, 4, 3)
+        old, new = (
+            SparseTensor.from_arrays(rng.integers(0, sizes, (40, 3)), sizes=sizes, counts=rng.integers(1, 4, 40))
+            for _ in range(2)
+        )
+        there = dict(zip(map(tuple, old.coordinates.tolist()), old.counts.tolist(), strict=True))
+        cells = zip(map(tuple, new.coordinates.tolist()), new.counts.tolist(), strict=True)
+        assert known_reviews(old, new) == sum(min(n, there.get(cell, 0)) for cell, n in cells)
+        assert (content_of(old) == content_of(new)) == (there == dict(cells))
+
+
+def test_undo_goes_back_bit_for_bit_and_history_follows(model: Path, market: Marketplace) -> None:
+    states = [content(model)]
+    for start in (1000, 1100, 1200):
+        add(model, market.reviews[start : start + 100])
+        states.append(content(model))
+    listed = history(model)
+    assert [batch.reviews for batch in listed.batches] == [1000, 100, 100, 100]
+    assert [len(generation.batches) for generation in listed.generations] == [1, 2, 3]
+    for before in reversed(states[:-1]):
+        listed = undo(model)
+        now = content(model)
+        assert now == before
+    assert listed.generations == ()
+    with pytest.raises(ModelFileError, match="nothing to undo"):
+        undo(model)
+
+
+def test_old_generations_are_pruned(model: Path, market: Marketplace) -> None:
+    for start in range(1000, 1500, 100):
+        add(model, market.reviews[start : start + 100], keep=2)
+    assert len(history(model).generations) == 2
+    assert len(history(model).batches) == 6
+    rl.load(model).scores("seller")
+    add(model, market.reviews[:50], keep=0)
+    assert not list(model.glob("generation-*"))
+    rl.load(model).scores("seller")
+
+
+def test_a_generation_that_is_read_stays_readable_while_it_is_pruned(model: Path, market: Marketplace) -> None:
+    reader = rl.load(model)
+    expected = rl.load(model).scores("seller")
+    for start in range(1000, 1300, 100):
+        add(model, market.reviews[start : start + 100], keep=0)
+    pd.testing.assert_frame_equal(reader.scores("seller"), expected, check_exact=True)
+    assert reader.explain("seller", expected["entity"].iloc[0]).to_dict()
+
+
+def test_a_damaged_generation_is_not_gone_back_to(model: Path, market: Marketplace) -> None:
+    add(model, market.reviews[1000:1100])
+    before = content(model)
+    number = store.generations(model)[0]
+    named = {entry["name"] for entry in json.loads((model / f"generation-{number}.json").read_text())["files"].values()}
+    only_old = sorted(named - {entry["name"] for entry in store.load(model).files.values()})
+    (model / only_old[0]).write_bytes(b"damaged")
+    with pytest.raises(ModelFileError, match="damaged"):
+        undo(model)
+    assert (model / "manifest.json").read_bytes() == before["manifest.json"]
+
+
+def test_what_others_keep_in_the_folder_stays(model: Path, market: Marketplace) -> None:
+    for name in ("decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm", "notes.txt"):
+        (model / name).write_bytes(b"mine")
+    add(model, market.reviews[1000:1100], keep=0)
+    undo(model) if store.generations(model) else None
+    add(model, market.reviews[1100:1200])
+    undo(model)
+    for name in ("decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm", "notes.txt"):
+        assert (model / name).read_bytes() == b"mine"
+
+
+def test_a_save_over_a_model_that_changed_meanwhile_is_refused(model: Path, market: Marketplace) -> None:
+    mine, other = rl.load(model), rl.load(model)
+    other.partial_fit(market.reviews[1000:1100]).save(model)
+    mine.partial_fit(market.reviews[1100:1200])
+    with pytest.raises(ModelBusyError, match="changed by somebody else"):
+        mine.save(model)
+    assert rl.load(model).tensor_.counts.sum() == 1100
+    mine.save(model, overwrite=True)
+    assert rl.load(model).tensor_.counts.sum() == 1100
+    assert len(history(model).generations) == 2
+
+
+def test_another_models_folder_is_refused(model: Path, market: Marketplace) -> None:
+    other = rl.RingDetector(rank=2, epochs=1).fit(market.reviews[:300])
+    with pytest.raises(ModelFileError, match="holds another model"):
+        other.save(model)
+    other.save(model, overwrite=True)
+    assert rl.load(model).tensor_.counts.sum() == 300
+    undo(model)
+    assert rl.load(model).tensor_.counts.sum() == 1000
+
+
+HOLD = """
+import sys, time
+from ringleader.snapshot import writing
+with writing(sys.argv[1], "ringleader update"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold(folder: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_writer_is_told_who_holds_the_lock_and_the_lock_dies_with_its_process(
+    model: Path, market: Marketplace, tmp_path: Path
+) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("mode,entity,label\nseller,nobody,1\n")
+    process = hold(model)
+    try:
+        who = holder(model)
+        assert who is not None
+        assert who.process == process.pid
+        message = ringleader("update", model, "--labels", labels, status=2)
+        assert f"ringleader update (process {process.pid} on" in message
+        assert "since 20" in message
+        assert "--wait" in message
+        with pytest.raises(ModelBusyError):
+            rl.load(model).save(model)
+        assert len(rl.load(model).scores("seller"))  # who reads does not wait
+        line = [sys.executable, "-c", "from ringleader.cli import main; main()", "undo", str(model), "--wait"]
+        waiting = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+        assert waiting.stderr is not None
+        assert f"waiting for ringleader update (process {process.pid}" in waiting.stderr.readline()
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert "nothing to undo" in waiting.communicate(timeout=60)[1]
+    assert holder(model) is None
+    with writing(model):
+        assert holder(model) is not None
+    assert not (model / ".lock").exists()
+
+
+def test_a_refused_fit_leaves_no_folder_and_a_lock_no_trace(tmp_path: Path) -> None:
+    assert "there is no file" in ringleader("fit", "nowhere.csv", "--out", tmp_path / "m", status=2)
+    assert not (tmp_path / "m").exists()
+    assert "there is no model" in ringleader("update", tmp_path / "m", "nowhere.csv", status=2)
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_overwriting_fit_leaves_the_old_model_until_it_is_complete(model: Path, market: Marketplace) -> None:
+    before, old = content(model), rl.load(model).scores("seller")
+
+    def stop(info: Any) -> None:
+        raise KeyboardInterrupt
+
+    settings: dict[str, Any] = {"rank": 2, "epochs": 3}
+    with pytest.raises(KeyboardInterrupt):
+        rl.RingDetector(**settings).fit(market.reviews[:600], checkpoint=model, callback=stop)
+    assert {name: now for name, now in content(model).items() if name in before} == before
+    assert (model / store.UNFINISHED).exists()
+    pd.testing.assert_frame_equal(rl.load(model).scores("seller"), old, check_exact=True)
+    resumed = rl.RingDetector(**settings).fit(market.reviews[:600], checkpoint=model, resume=True)
+    whole = rl.RingDetector(**settings).fit(market.reviews[:600])
+    assert np.array_equal(resumed.state_.factors, whole.state_.factors)
+    assert not (model / store.UNFINISHED).exists()
+    assert rl.load(model).tensor_.counts.sum() == 600
+    undo(model)
+    assert {name: now for name, now in content(model).items() if name in before} == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes by name")
+def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    os.mkfifo(tmp_path / "m" / "manifest.json")
+    assert "no plain file" in ringleader("score", tmp_path / "m", "--mode", "seller", status=2)
+    assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
+
+
+def test_a_deeply_nested_manifest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "manifest.json").write_text("[" * 100_000)
+    assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
