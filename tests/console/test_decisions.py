@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.console.decisions import DecisionStore, Draft, effective
@@ -155,6 +155,7 @@ def test_a_note_that_cannot_be_kept_is_refused(store: DecisionStore, note: str) 
     assert store.events() == []
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["bad", "good", "unsure", "undo"])), max_size=20))
 def test_what_holds_is_what_the_simple_replay_says(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]

@@ -29,7 +29,7 @@ def command(
     Example: ringleader serve model
     """
     try:
-        from ringleader.console.server import Address, is_loopback, serve
+        from ringleader.console.server import Running, is_loopback, serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "ringleader":
             raise
@@ -41,7 +41,8 @@ def command(
             "tunnel (ssh -L) or a proxy with TLS, or listen on 127.0.0.1"
         )
 
-    def ready(address: Address) -> None:
+    def ready(running: Running) -> None:
+        address = running.address
         if as_json:
             print(json.dumps(address._asdict()), flush=True)
             return
@@ -50,9 +51,10 @@ def command(
             print(f"the console of {harmless(model, 400)} is open at\n\n    {link}\n", flush=True)
             note("the link works once; stop the console with Ctrl-C")
         if not no_browser:
+            import threading
             import webbrowser
 
-            webbrowser.open(link)
+            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()  # some browsers stay in front
 
     note(f"opening {model}", quiet=as_json)
     serve(model, host, port, ready, warn)

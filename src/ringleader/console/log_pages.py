@@ -20,8 +20,9 @@ from ringleader.console.decisions import Decision, DecisionStore, Draft
 from ringleader.console.live import Served
 from ringleader.console.rows import decision_row
 from ringleader.console.shell import Pages
-from ringleader.errors import LabelError
+from ringleader.errors import LabelError, ModelFileError
 from ringleader.known.labels import Label, Labels, read_labels
+from ringleader.snapshot import history, undo
 from ringleader.wording import GLOSSARY, counted, defused, harmless
 
 EVENTS = 100
@@ -96,7 +97,7 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         served = live.served
         rows = [_run_row(run, served) for run in store.runs()]
         pinned = console.worker.pinned is not None
-        return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=None)
+        return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=taken_in(live.folder))
 
     @router.post("/runs/{number}/restore")
     def restore(number: int) -> Response:
@@ -109,6 +110,13 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
     @router.post("/runs/follow")
     def follow() -> Response:
         console.worker.follow()
+        return RedirectResponse("/runs", 303)
+
+    @router.post("/runs/undo")
+    def undo_update() -> Response:
+        """The generation of the model before the last; the worker sees the folder change and follows."""
+        undo(live.folder)
+        console.worker.wake()
         return RedirectResponse("/runs", 303)
 
     @router.get("/help")
@@ -130,7 +138,7 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         text = f'<p><label>It works once <input class="copy" readonly value="{escape(address)}"></label></p>'
         return Response(text, media_type="text/html")
 
-    _ = (decisions, export, preview, take_in, runs, restore, follow, help_page, you, link)
+    _ = (decisions, export, preview, take_in, runs, restore, follow, undo_update, help_page, you, link)
 
 
 def _account_url(pages: Pages, served: Served, event: Decision) -> str:
@@ -204,6 +212,16 @@ def compare(pages: Pages, served: Served, labels: Labels) -> dict[str, Any]:
 def _example(label: Label, verdict: str, held: Decision | None) -> dict[str, str]:
     old = held.verdict if held is not None else ""
     return {"mode": label.mode, "entity": label.entity, "new": verdict, "old": old}
+
+
+def taken_in(folder: Path) -> dict[str, Any]:
+    """What the model took in, oldest first, and whether there is a generation to go back to."""
+    try:
+        known = history(folder)
+    except ModelFileError:  # another command is writing it; the next look sees it
+        return {"rows": [], "earlier": 0}
+    rows = [(b.command, (b.at or "")[:19].replace("T", " "), f"{b.reviews:,}", f"{b.labels:,}") for b in known.batches]
+    return {"rows": rows, "earlier": len(known.generations)}
 
 
 def _run_row(run: Any, served: Served) -> dict[str, Any]:

@@ -84,9 +84,13 @@ def _upcoming(pages: Pages, served: Served) -> list[dict[str, Any]]:
         codes = upcoming(served, mode, "top", decided, SHOWN)
         groups.append(
             {
-                "heading": plural(harmless(mode, 30)),
+                "heading": _title(plural(harmless(mode, 30))),
                 "url": with_query("/queue", {"mode": mode, "by": "top"}),
                 "rows": page_rows(pages.console, served, pages.addresses(served), mode, codes),
             }
         )
     return groups
+
+
+def _title(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -154,9 +154,13 @@ class Standing:
         self.label: Floats = unknown.copy()
         if known is not None:
             self.label[known.codes] = known.values if known.kind == "real" else known.values > 0
+        self.rank_all()
+
+    def rank_all(self) -> None:
+        """Sorts the accounts by score, evidence and code, as the tables of scores are."""
         self.order: Numbers = np.lexsort((-self.evidence, -self.score)).astype(np.int64)
-        self.rank: Numbers = np.empty(population.size, np.int64)
-        self.rank[self.order] = np.arange(1, population.size + 1)
+        self.rank: Numbers = np.empty(self.population.size, np.int64)
+        self.rank[self.order] = np.arange(1, self.population.size + 1)
         self._score_down, self._evidence_down = -self.score[self.order], -self.evidence[self.order]
 
     @property

@@ -18,7 +18,7 @@ from ringleader.console.decisions import DecisionStore, RunRecord
 from ringleader.console.live import Live, Served, run_about, serve_snapshot
 from ringleader.errors import LabelError, RingleaderError
 from ringleader.evaluation import metrics
-from ringleader.known.labels import Labels
+from ringleader.known.labels import DEFAULT_TARGET, Label, Labels
 from ringleader.snapshot import Snapshot, load, update
 
 QUIET_SECONDS, LONGEST_WAIT = 0.1, 0.4
@@ -137,6 +137,7 @@ class Refitter:
     # -- the thread ---------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        self._warm_up()
         while True:
             if not self._wait():
                 return
@@ -149,6 +150,18 @@ class Refitter:
                 self.on_error(traceback.format_exc())
                 text = str(error) if isinstance(error, RingleaderError) else f"{type(error).__name__}: {error}"
                 self.live.tell_state("failed", detail=text)
+
+    def _warm_up(self) -> None:
+        """Finds what refits share, so that the first decision need not wait for it. The result is thrown away."""
+        if can_learn(self.base):
+            return
+        standing = next(iter(self.live.served.standings.values()))
+        account = standing.population
+        try:
+            guess = Label(account.name, account.entity(int(standing.order[0])), standing.target or DEFAULT_TARGET, 1.0)
+            serve_snapshot(derive(self.base, Labels((guess,))), number=0, until=0, learned=0, before=self.live.served)
+        except RingleaderError as error:
+            self.on_error(f"refits will fail: {error}")
 
     def _wait(self) -> bool:
         """Sleeps until there is something to learn; False at the end."""

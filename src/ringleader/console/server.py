@@ -25,6 +25,14 @@ class Address(NamedTuple):
     token: str
 
 
+class Running(NamedTuple):
+    """A console that answers, and what ends it."""
+
+    address: Address
+    console: Console
+    stop: Callable[[], None]
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
     if host == "localhost":
@@ -65,7 +73,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(folder: str, host: str, port: int, ready: Callable[[Address], None], warn: Callable[[str], None]) -> None:
+def serve(folder: str, host: str, port: int, ready: Callable[[Running], None], warn: Callable[[str], None]) -> None:
     """Serves a model until it is stopped. ``ready`` is called when it answers, ``warn`` with what went wrong."""
     with listening_socket(host, port) as listener:
         taken = int(listener.getsockname()[1])
@@ -85,7 +93,7 @@ def serve(folder: str, host: str, port: int, ready: Callable[[Address], None], w
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=32 * 1024,
         )
-        server = _Announcing(config, lambda: ready(Address(url, keys.token)))
+        server = _Announcing(config, lambda: ready(Running(Address(url, keys.token), console, server.end)))
         worker.start()
         try:
             server.run(sockets=[listener])
@@ -100,6 +108,10 @@ class _Announcing(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+
+    def end(self) -> None:
+        """Answers what was asked already, then ends."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

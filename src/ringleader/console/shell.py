@@ -39,7 +39,7 @@ class Pages:
         self.templates.filters |= {
             "name": _name,
             "probability": probability,
-            "digits": lambda value: cell(value, ".3g"),
+            "digits": _digits,
             "thousands": lambda value: f"{value:,}",
             "moment": lambda text: text[:19].replace("T", " "),
         }
@@ -120,6 +120,10 @@ def probability(value: float) -> str:
 
 def _name(text: object, limit: int = 60) -> str:
     return harmless(str(text), limit)
+
+
+def _digits(value: object, form: str = ".3g") -> str:
+    return cell(value, form)
 
 
 def _title(text: str) -> str:
