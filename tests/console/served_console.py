@@ -70,7 +70,7 @@ class Opened:
         stop()
 
 
-def run_console(folder: Path) -> tuple[Opened, Callable[[], None]]:
+def run_console(folder: Path, port: int = 0) -> tuple[Opened, Callable[[], None]]:
     """Serves a model from a thread of this process."""
     opened: list[Running] = []
     answers = threading.Event()
@@ -80,7 +80,7 @@ def run_console(folder: Path) -> tuple[Opened, Callable[[], None]]:
         opened.append(running)
         answers.set()
 
-    thread = threading.Thread(target=serve, args=(str(folder), "127.0.0.1", 0, ready, faults.append), daemon=True)
+    thread = threading.Thread(target=serve, args=(str(folder), "127.0.0.1", port, ready, faults.append), daemon=True)
     thread.start()
     assert answers.wait(120)
     running = opened[0]

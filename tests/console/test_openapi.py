@@ -36,13 +36,15 @@ def test_the_openapi_file_is_of_these_routes() -> None:
             assert list(stored["components"]["schemas"][name]["properties"]) == list(schema["properties"]), name
 
 
-def test_every_vendored_file_has_its_checksum_and_its_licence() -> None:
-    sums = dict(reversed(line.split("  ")) for line in (VENDOR / "SHA256SUMS").read_text().splitlines())
-    there = {path.name for path in VENDOR.iterdir()} - {"SHA256SUMS"}
-    assert sums.keys() == there
+@pytest.mark.parametrize(
+    ("folder", "licences"), [(VENDOR, {"htmx.LICENSE", "uplot.LICENSE"}), (Path(__file__).parent / "axe", {"LICENSE"})]
+)
+def test_every_vendored_file_has_its_checksum_and_its_licence(folder: Path, licences: set[str]) -> None:
+    sums = dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
+    there = {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
+    assert sums.keys() == there and licences <= there
     for name, digest in sums.items():
-        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest, name
-    assert {"htmx.LICENSE", "uplot.LICENSE"} <= there
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
 
 
 @pytest.mark.parametrize("template", sorted((PACKAGE / "templates").glob("*.j2")), ids=lambda path: path.name)

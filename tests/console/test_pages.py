@@ -52,6 +52,12 @@ def test_the_search_goes_straight_to_the_account_of_that_name(shared: Opened) ->
     assert (answer.status_code, answer.headers["location"]) == (303, "/sellers/rings2")
 
 
+@pytest.mark.parametrize("by", ["top", "uncertain", "diverse", "random"])
+def test_codes_that_nobody_has_are_passed_over_too(shared: Opened, by: str) -> None:
+    answer = shared.client().get("/queue/card", params={"mode": "seller", "by": by, "not": "99999999,0,1"})
+    assert answer.status_code == 200 and "data-entity" in answer.text
+
+
 def test_lists_go_on_by_keys(shared: Opened) -> None:
     client, names, url = shared.client(), [], "/reviewers"
     while url:

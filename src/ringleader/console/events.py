@@ -16,6 +16,10 @@ WAITING = 200
 """Events that a slow page may be behind; then it misses the oldest, and reads the state when it is back."""
 
 
+END = "end"
+"""The event that ends every stream: the server is about to."""
+
+
 async def stream(live: Live) -> AsyncIterator[bytes]:
     """The events from now on, as text/event-stream; first where things stand."""
     loop = asyncio.get_running_loop()
@@ -41,6 +45,8 @@ async def stream(live: Live) -> AsyncIterator[bytes]:
             except TimeoutError:
                 yield b": alive\n\n"
             else:
+                if event["kind"] == END:
+                    return
                 yield encoded(event)
     finally:
         stop()

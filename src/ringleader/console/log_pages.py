@@ -18,7 +18,7 @@ from markupsafe import escape
 from ringleader.console.deciding import UnknownError, new_key, person
 from ringleader.console.decisions import Decision, DecisionStore, Draft
 from ringleader.console.live import Served
-from ringleader.console.rows import decision_row
+from ringleader.console.rows import decision_row, shown_name
 from ringleader.console.shell import Pages
 from ringleader.errors import LabelError, ModelFileError
 from ringleader.known.labels import Label, Labels, read_labels
@@ -65,7 +65,14 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
     def decisions(request: Request, before: Annotated[int | None, Query(ge=1)] = None) -> Response:
         served = live.served
         events = store.events(before=before, limit=EVENTS + 1)
-        rows = [{**decision_row(event, store), "url": _account_url(pages, served, event)} for event in events[:EVENTS]]
+        rows = [
+            {
+                **decision_row(event, store),
+                "name": shown_name(event.entity),
+                "url": _account_url(pages, served, event),
+            }
+            for event in events[:EVENTS]
+        ]
         next_url = f"/decisions?before={rows[-1]['id']}" if len(events) > EVENTS else ""
         return pages.render(request, served, "decisions.html.j2", events=rows, total=store.last, next_url=next_url)
 
@@ -97,7 +104,8 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         served = live.served
         rows = [_run_row(run, served) for run in store.runs()]
         pinned = console.worker.pinned is not None
-        return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=taken_in(live.folder))
+        known = taken_in(live.folder)
+        return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=known)
 
     @router.post("/runs/{number}/restore")
     def restore(number: int) -> Response:

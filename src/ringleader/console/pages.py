@@ -73,6 +73,7 @@ def page_router(pages: Pages) -> APIRouter:
     ) -> dict[str, Any]:
         """The context of a card: the account at a code, or the next one."""
         decided = live.verdicts(mode, served.target(mode, target)).by_code()
+        passed = [code for code in passed if code < served.populations[served.mode(mode)].size]
         codes = [at] if at is not None else upcoming(served, mode, by, [*decided, *passed], 1, target)
         about = {"mode": mode, "by": by, "target": target}
         if not codes:
@@ -87,7 +88,7 @@ def page_router(pages: Pages) -> APIRouter:
         code = codes[0]
         if not 0 <= code < served.populations[served.mode(mode)].size:
             raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
-        account = pages.described.account(served, mode, code, target)
+        account = pages.described.account(served, mode, code, target, partners=False)
         made = card(console, served, pages.addresses(served), account, target=target)
         back = with_query("/queue", {**about, "skip": ",".join(map(str, passed[-300:]))})
         following = with_query("/queue", {**about, "skip": ",".join(map(str, [*passed, code][-300:]))})
@@ -231,7 +232,7 @@ def page_router(pages: Pages) -> APIRouter:
         served = live.served
         if code >= served.populations[served.mode(mode)].size:
             raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
-        account = pages.described.account(served, mode, code, target or None)
+        account = pages.described.account(served, mode, code, target or None, partners=False)
         window = (first, last) if first is not None and last is not None else None
         found = reviews(served, pages.addresses(served), account, start=start, window=window)
         return pages.fragment("reviews.html.j2", reviews=found)

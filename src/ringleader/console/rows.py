@@ -11,6 +11,7 @@ import numpy as np
 from ringleader.arrays import Numbers
 from ringleader.console.decisions import Decision, DecisionStore
 from ringleader.console.live import Live, Served
+from ringleader.wording import harmless
 
 
 def account_rows(
@@ -57,6 +58,11 @@ def core_numbers(served: Served, mode: str, codes: Sequence[int]) -> dict[int, l
             for code in wanted[own[at] == wanted].tolist():
                 numbers[code].append(core.number)
     return numbers
+
+
+def shown_name(entity: object) -> str:
+    """A name as a page shows it: harmless, and to be seen also where it is empty."""
+    return harmless(str(entity)) or '""'
 
 
 def decision_row(decision: Decision, store: DecisionStore) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,9 +14,13 @@ import uvicorn
 from ringleader.console.app import create_app
 from ringleader.console.deciding import Console
 from ringleader.console.decisions import DecisionStore
+from ringleader.console.events import END
 from ringleader.console.guard import Keys
 from ringleader.console.refit import open_live
 from ringleader.errors import SettingsError
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the interpreter from others: a page waits for the refit so long, and more than once."""
 
 
 class Address(NamedTuple):
@@ -75,6 +80,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def serve(folder: str, host: str, port: int, ready: Callable[[Running], None], warn: Callable[[str], None]) -> None:
     """Serves a model until it is stopped. ``ready`` is called when it answers, ``warn`` with what went wrong."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     with listening_socket(host, port) as listener:
         taken = int(listener.getsockname()[1])
         store = DecisionStore(folder)
@@ -93,7 +99,12 @@ def serve(folder: str, host: str, port: int, ready: Callable[[Running], None], w
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=32 * 1024,
         )
-        server = _Announcing(config, lambda: ready(Running(Address(url, keys.token), console, server.end)))
+        address = Address(url, keys.token)
+        server = _Announcing(
+            config,
+            ready=lambda: ready(Running(address, console, server.end)),
+            ends=lambda: live.tell({"kind": END}),
+        )
         worker.start()
         try:
             server.run(sockets=[listener])
@@ -103,11 +114,11 @@ def serve(folder: str, host: str, port: int, ready: Callable[[Running], None], w
 
 
 class _Announcing(uvicorn.Server):
-    """Says when it answers."""
+    """Says when it answers, and when it ends."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ends: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._ends = ready, ends
 
     def end(self) -> None:
         """Answers what was asked already, then ends."""
@@ -117,3 +128,7 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ends()
+        await super().shutdown(sockets)

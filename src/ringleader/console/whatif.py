@@ -10,9 +10,10 @@ import numpy as np
 from ringleader.console.addresses import Addresses
 from ringleader.console.live import FIRST, Served
 from ringleader.console.population import Standing
+from ringleader.console.rows import shown_name
 from ringleader.known.labels import Label, Labels
 from ringleader.snapshot import update
-from ringleader.wording import cell, counted, harmless, rounded_percent
+from ringleader.wording import cell, counted, rounded_percent
 
 SHOWN = 10
 _TURN = threading.Lock()
@@ -28,7 +29,7 @@ def what_if(served: Served, addresses: Addresses, mode: str, code: int, verdict:
         then = Standing(now.population, update(served.snapshot, labels=Labels((label,))))
     came = set(then.order[:FIRST].tolist()) - set(now.order[:FIRST].tolist())
     return {
-        "sentence": f"If {harmless(entity)} were {verdict}, {counted(len(came), mode)} would come into the first "
+        "sentence": f"If {shown_name(entity)} were {verdict}, {counted(len(came), mode)} would come into the first "
         f"{FIRST}" + ("; these would move most:" if came or len(now.order) > 1 else "."),
         "rows": movers(now, then, addresses, mode, code),
     }
@@ -43,7 +44,7 @@ def movers(now: Standing, then: Standing, addresses: Addresses, mode: str, code:
     shown = rounded_percent if then.has_probability and now.has_probability else lambda v: cell(v, ".3g")
     return [
         {
-            "name": harmless(entity),
+            "name": shown_name(entity),
             "url": addresses.account(mode, entity, int(c)),
             "now": shown(float(now.score[c])),
             "then": shown(float(then.score[c])),

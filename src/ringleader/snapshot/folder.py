@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import re
-import threading
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
