@@ -1,6 +1,6 @@
 """The console under load: analysts who decide at once, what they wait for, and whether anything is lost.
 
-python benchmarks/console_load.py MODEL [--analysts 20] [--rate 10] [--seconds 60]
+python benchmarks/console_load.py MODEL [--analysts 20] [--rate 10] [--seconds 60]     or: --paging
 
 Serves a copy of the model in a process of its own. Each analyst opens the next card of the queue, decides, and looks at
 a list, an account or the overview now and then; together they decide so many times a second. Prints what requests
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import re
 import shutil
@@ -28,6 +29,10 @@ from typing import Any
 import numpy as np
 
 from ringleader.console.decisions import DecisionStore
+from ringleader.console.population import Filters, Population, Standing
+from ringleader.cores import Cores
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
 
 PAGES = ("/", "/sellers", "/reviewers?decided=no", "/cores", "/decisions", "/reviewers?q=R0")
 
@@ -41,6 +46,7 @@ class Analyst(threading.Thread):
         self.rng = random.Random(number)
         self.took: dict[str, list[float]] = defaultdict(list)
         self.saved: list[tuple[int, str]] = []
+        self.at: list[tuple[int, float]] = []
         self.conflicts = self.faults = 0
         self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         self.cookie = ""
@@ -57,7 +63,7 @@ class Analyst(threading.Thread):
         answer = self.connection.getresponse()
         content = answer.read()
         self.took[kind].append(time.perf_counter() - started)
-        return answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), content
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, content
 
     def run(self) -> None:
         time.sleep(self.rng.random() * self.pause)
@@ -85,7 +91,9 @@ class Analyst(threading.Thread):
         more = {"Idempotency-Key": key, "If-Match": f'"{head}"'}
         status, _, answer = self.ask("decision", "POST", "/api/v1/decisions", body, **more)
         if status == 201:
-            self.saved.append((json.loads(answer)["id"], key))
+            number = json.loads(answer)["id"]
+            self.saved.append((number, key))
+            self.at.append((number, time.perf_counter()))
         elif status == 409:
             self.conflicts += 1
         else:
@@ -105,6 +113,11 @@ def follow(url: str, cookie: str, runs: list[tuple[float, int]], stop: threading
                 runs.append((time.perf_counter(), event["until"]))
 
 
+def ranked_at(runs: list[tuple[float, int]], number: int) -> float | None:
+    """When the first ranking that knows a decision was told."""
+    return next((when for when, until in runs if until >= number), None)
+
+
 def percentiles(values: list[float]) -> str:
     p50, p95, p99 = np.percentile(values, [50, 95, 99]) * 1000
     return (
@@ -114,11 +127,16 @@ def percentiles(values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("--analysts", type=int, default=20)
     parser.add_argument("--rate", type=float, default=10.0, help="decisions a second, of all together")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--settle", type=float, default=5.0, help="seconds to wait for the last ranking")
+    parser.add_argument("--paging", action="store_true", help="instead: a page among 1,000 and 1,000,000 accounts")
     options = parser.parse_args()
+    if options.paging:
+        paging()
+        return
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "model"
         shutil.copytree(options.model, copy, ignore=shutil.ignore_patterns("decisions.sqlite*"))
@@ -131,6 +149,37 @@ def main() -> None:
             finally:
                 server.terminate()
         check(copy)
+
+
+def paging() -> None:
+    """What a page costs, by the number of accounts: the first, the one behind a cursor, a prefix, a filter."""
+    for accounts in (1_000, 1_000_000):
+        rng = np.random.default_rng(0)
+        names = Vocabulary.of_ids("reviewer", [f"R{i:07d}" for i in rng.permutation(accounts)])
+        coordinates = np.column_stack([np.arange(accounts), np.zeros(accounts)]).astype(np.int32)
+        tensor = SparseTensor(coordinates, np.ones(accounts, np.int64), (names, Vocabulary.of_ids("seller", ["s"])))
+        standing = Standing.__new__(Standing)
+        standing.population = Population(tensor, 0)
+        standing.score, standing.evidence = rng.random(accounts), rng.random(accounts)
+        standing.label = np.where(rng.random(accounts) < 0.01, 1.0, np.nan)
+        standing.rank_all()
+        middle = standing.cursor(int(standing.order[accounts // 2]))
+        pages = {
+            "first page": (Filters(), None),
+            "page in the middle": (Filters(), middle),
+            "prefix of all": (Filters(q="R0"), middle),
+            "prefix of few": (Filters(q="R00001"), None),
+            "known bad": (Filters(label="bad"), None),
+            "undecided": (Filters(decided="no"), None),
+            "nobody passes": (Filters(least=2.0), None),
+        }
+        for name, (filters, after) in pages.items():
+            took = []
+            for _ in range(200):
+                started = time.perf_counter()
+                standing.page(filters, lambda codes: np.full(len(codes), "", "U6"), Cores(()), after, 50)
+                took.append(time.perf_counter() - started)
+            print(f"{accounts:9,} accounts  {name:18s} p50 {1e3 * np.median(took):6.2f} ms")
 
 
 def measure(address: dict[str, str], options: argparse.Namespace) -> None:
@@ -150,6 +199,7 @@ def measure(address: dict[str, str], options: argparse.Namespace) -> None:
         analyst.start()
     for analyst in analysts:
         analyst.join()
+    time.sleep(options.settle)
     stop.set()
     took: dict[str, list[float]] = defaultdict(list)
     for analyst in analysts:
@@ -160,10 +210,12 @@ def measure(address: dict[str, str], options: argparse.Namespace) -> None:
     everything = [t for kind, values in took.items() if kind != "session" for t in values]
     print(f"{'all':9s}{percentiles(everything)}")
     saved = sum(len(a.saved) for a in analysts)
-    print(
-        f"{saved:,} decisions, {sum(a.conflicts for a in analysts)} conflicts, {sum(a.faults for a in analysts)} faults"
-    )
-    print(f"{len(runs)} rankings in {options.seconds:g} s")
+    conflicts, faults = (sum(getattr(a, name) for a in analysts) for name in ("conflicts", "faults"))
+    print(f"{saved:,} decisions, {conflicts} conflicts, {faults} faults")
+    waits = [when - at for a in analysts for number, at in a.at if (when := ranked_at(runs, number)) is not None]
+    p50, p95 = np.percentile(waits, [50, 95])
+    print(f"{len(runs)} rankings; a decision is in the ranking after p50 {p50:.2f} s, p95 {p95:.2f} s")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     SAVED.extend(pair for analyst in analysts for pair in analyst.saved)
     for analyst in analysts:
         assert [i for i, _ in analyst.saved] == sorted(i for i, _ in analyst.saved), "order"

@@ -58,6 +58,13 @@ def test_codes_that_nobody_has_are_passed_over_too(shared: Opened, by: str) -> N
     assert answer.status_code == 200 and "data-entity" in answer.text
 
 
+def test_two_people_who_work_the_queue_are_shown_different_accounts(shared: Opened) -> None:
+    ada, bob = shared.client(), shared.client()
+    query = {"mode": "product", "by": "top"}
+    first = [re.search(r'data-entity="(\w+)"', c.get("/queue/card", params=query).text)[1] for c in (ada, bob, ada)]  # type: ignore[index]
+    assert first[0] == first[2] != first[1]
+
+
 def test_lists_go_on_by_keys(shared: Opened) -> None:
     client, names, url = shared.client(), [], "/reviewers"
     while url:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringleader.console.live import Served, serve_snapshot
-from ringleader.console.queue import ORDERS, upcoming
+from ringleader.console.queue import LEASE_SECONDS, ORDERS, Leases, upcoming
 from ringleader.errors import SettingsError
 from ringleader.snapshot import load
 
@@ -58,6 +58,16 @@ def test_diverse_spreads_further_than_top(served: Served) -> None:
 
     diverse, top = (upcoming(served, "reviewer", by, [], 12) for by in ("diverse", "top"))
     assert spread(diverse) > spread(top)
+
+
+def test_a_lease_ends_after_a_while() -> None:
+    now = [0.0]
+    leases = Leases(clock=lambda: now[0])
+    leases.take(("seller", "abuse"), 7, "ada")
+    assert leases.others(("seller", "abuse"), "bob") == [7] and leases.others(("seller", "abuse"), "ada") == []
+    assert leases.others(("reviewer", "abuse"), "bob") == []
+    now[0] = LEASE_SECONDS + 1
+    assert leases.others(("seller", "abuse"), "bob") == []
 
 
 def test_another_order_is_refused(served: Served) -> None:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ringleader.console.deciding import Console, UnknownError
-from ringleader.console.decisions import LONGEST_NOTE
 from ringleader.console.population import Filters
 from ringleader.console.problems import ProblemDetails
 from ringleader.console.queue import upcoming
 from ringleader.console.rows import account_rows, decision_row
+from ringleader.console.verdict import LONGEST_NOTE
 from ringleader.errors import SettingsError
 from ringleader.wording import json_ready
 

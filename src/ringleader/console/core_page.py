@@ -11,8 +11,9 @@ from markupsafe import Markup
 from ringleader.console.account_page import page_rows
 from ringleader.console.addresses import Addresses
 from ringleader.console.deciding import Console, UnknownError
-from ringleader.console.decisions import Draft, Verdict
+from ringleader.console.decisions import Draft
 from ringleader.console.live import Served
+from ringleader.console.verdict import Verdict
 from ringleader.cores import Core
 from ringleader.plot.charts import Chart
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline

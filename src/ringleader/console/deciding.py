@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from ringleader.console.decisions import LONGEST_NAME, Decision, Draft, Verdict
+from ringleader.console.decisions import Decision, Draft
 from ringleader.console.guard import Keys
 from ringleader.console.live import Live, Served
 from ringleader.console.refit import Refitter
+from ringleader.console.verdict import LONGEST_NAME, Verdict
 from ringleader.errors import SettingsError
 from ringleader.wording import harmless
 

@@ -12,21 +12,26 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
+from ringleader.console.verdict import (
+    AccountKey,
+    Decision,
+    Draft,
+    check_drafts,
+    check_replay,
+    effective,
+)
 from ringleader.errors import ConflictError, ModelFileError, SettingsError, StorageError
 from ringleader.known.labels import Label, Labels
 from ringleader.wording import harmless
 
-Verdict = Literal["bad", "good", "unsure", "revoke"]
-VERDICTS: tuple[str, ...] = get_args(Verdict)
+__all__ = ["AccountKey", "Decision", "DecisionStore", "Draft", "RunRecord", "effective", "has_decisions", "now"]
+
 FILE = "decisions.sqlite"
 """Name of the log in the folder of a model; SQLite keeps -wal and -shm beside it."""
-LONGEST_NOTE, LONGEST_NAME = 2_000, 200
-"""Letters of a note, and of a key or of the name of a person."""
 WAIT_SECONDS = 10.0
 """How long a write waits for another process that writes."""
 
@@ -71,56 +76,6 @@ NEWER = (
     "SELECT id, key, batch, mode, entity, target, verdict, note, who, score_seen, snapshot_seen, reverts, at"
     " FROM decision WHERE id > ? ORDER BY id"
 )
-
-AccountKey = tuple[str, str, str]
-"""(mode, entity, target): what a decision is about."""
-
-
-class Decision(NamedTuple):
-    """One event of the log.
-
-    id : in the order of the commits, from 1. key : the idempotency key it came with
-    batch : the same for decisions that were made at once, such as on a core
-    verdict : bad, good, unsure, or revoke of the decision ``reverts``
-    score_seen, snapshot_seen : what the person saw when deciding
-    at : UTC, ISO 8601, by the clock of the server
-    """
-
-    id: int
-    key: str
-    batch: str | None
-    mode: str
-    entity: str
-    target: str
-    verdict: Verdict
-    note: str
-    who: str
-    score_seen: float | None
-    snapshot_seen: str | None
-    reverts: int | None
-    at: str
-
-    @property
-    def account(self) -> AccountKey:
-        return self.mode, self.entity, self.target
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A decision that is not yet on disk; see ``Decision``."""
-
-    mode: str
-    entity: str
-    target: str
-    verdict: Verdict
-    note: str = ""
-    score_seen: float | None = None
-    snapshot_seen: str | None = None
-    reverts: int | None = None
-
-    @property
-    def account(self) -> AccountKey:
-        return self.mode, self.entity, self.target
 
 
 class RunRecord(NamedTuple):
@@ -176,13 +131,13 @@ class DecisionStore:
 
         expected : the last event that the person had seen of the only account; another one is a conflict
         """
-        _check(drafts, key, who)
+        check_drafts(drafts, key, who)
         keys = [key] if len(drafts) == 1 else [f"{key}/{place}" for place in range(len(drafts))]
         batch = key if len(drafts) > 1 else None
         with self._lock, self._writing():
             known = [self._by_key[k] for k in keys if k in self._by_key]
             if known or key in self._by_key:
-                _check_replay(known, drafts, key)
+                check_replay(known, drafts, key)
                 return known, False
             if expected is not None:
                 self._check_unchanged(drafts[0].account, expected)
@@ -380,35 +335,6 @@ class DecisionStore:
             raise ModelFileError(f"{self.path} is damaged: {error}; put a copy of it in its place") from error
 
 
-def effective(events: Sequence[Decision]) -> dict[AccountKey, Decision]:
-    """The decision that holds for each account after these events, the oldest first. The simple way, for any end."""
-    reverted = {event.reverts for event in events if event.reverts is not None}
-    return {event.account: event for event in events if event.reverts is None and event.id not in reverted}
-
-
 def has_decisions(folder: str | Path) -> bool:
     """Whether a model has a log of decisions."""
     return (Path(folder) / FILE).is_file()
-
-
-def _check(drafts: Sequence[Draft], key: str, who: str) -> None:
-    if not drafts:
-        raise SettingsError("there is nothing to decide; name an account and a verdict")
-    for what, text in (("key", key), ("name of the person", who)):
-        if not text or len(text) > LONGEST_NAME or not text.isprintable():
-            raise SettingsError(f"the {what} has 1 to {LONGEST_NAME} printable characters")
-    for draft in drafts:
-        if draft.verdict not in VERDICTS:
-            raise SettingsError(f"verdict is {harmless(str(draft.verdict))!r}; choose bad, good or unsure")
-        if len(draft.note) > LONGEST_NOTE:
-            raise SettingsError(f"the note has {len(draft.note):,} characters; at most {LONGEST_NOTE:,} fit")
-        if any("\ud800" <= letter <= "\udfff" for text in (draft.note, *draft.account) for letter in text):
-            raise SettingsError("the note or a name holds half a character, which is no valid Unicode")
-
-
-def _check_replay(known: Sequence[Decision], drafts: Sequence[Draft], key: str) -> None:
-    """A key that was used stands for what it was used for."""
-    before = [(*e.account, e.verdict, e.note, e.reverts) for e in known]
-    again = [(*d.account, d.verdict, d.note, d.reverts) for d in drafts]
-    if before != again:
-        raise SettingsError(f"the key {harmless(key)!r} was used for another decision; take a new one")

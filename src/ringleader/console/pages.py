@@ -12,11 +12,12 @@ from ringleader.console.account_page import card, page_rows, partner_groups, rat
 from ringleader.console.addresses import own_address, with_query
 from ringleader.console.core_page import core_context, core_drafts, core_rows, find_core
 from ringleader.console.deciding import UnknownError, new_key
+from ringleader.console.guard import cookie_name
 from ringleader.console.live import Served
 from ringleader.console.log_pages import add_log_pages
 from ringleader.console.overview import overview
 from ringleader.console.population import Filters
-from ringleader.console.queue import ORDERS, upcoming
+from ringleader.console.queue import ORDERS, Leases, upcoming
 from ringleader.console.refit import can_learn
 from ringleader.console.rows import decision_row
 from ringleader.console.shell import Pages
@@ -54,6 +55,7 @@ def page_router(pages: Pages) -> APIRouter:
     """The routes of the pages."""
     router = APIRouter(include_in_schema=False)
     console, live, store = pages.console, pages.live, pages.live.store
+    leases = Leases()
 
     @router.get("/")
     def home(request: Request) -> Response:
@@ -69,12 +71,16 @@ def page_router(pages: Pages) -> APIRouter:
     # -- the queue ----------------------------------------------------------------------------------
 
     def next_card(
-        served: Served, mode: str, by: str, target: str | None, passed: list[int], at: int | None
+        request: Request, served: Served, mode: str, by: str, target: str | None, passed: list[int], at: int | None
     ) -> dict[str, Any]:
-        """The context of a card: the account at a code, or the next one."""
-        decided = live.verdicts(mode, served.target(mode, target)).by_code()
+        """The context of a card: the account at a code, or the next one that nobody else looks at."""
+        holder = request.cookies.get(cookie_name(console.port), "")
+        leased = (mode, served.target(mode, target))
+        decided = live.verdicts(*leased).by_code()
         passed = [code for code in passed if code < served.populations[served.mode(mode)].size]
-        codes = [at] if at is not None else upcoming(served, mode, by, [*decided, *passed], 1, target)
+        codes = [at] if at is not None else []
+        for others in [leases.others(leased, holder), []] if at is None else []:
+            codes = codes or upcoming(served, mode, by, [*decided, *passed, *others], 1, target)
         about = {"mode": mode, "by": by, "target": target}
         if not codes:
             skipped = f" {counted(len(passed), 'account')} that you passed over are left." if passed else ""
@@ -86,6 +92,7 @@ def page_router(pages: Pages) -> APIRouter:
                 "empty_link": "Begin again" if passed else "Look at the decisions",
             }
         code = codes[0]
+        leases.take(leased, code, holder)
         if not 0 <= code < served.populations[served.mode(mode)].size:
             raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
         account = pages.described.account(served, mode, code, target, partners=False)
@@ -103,7 +110,7 @@ def page_router(pages: Pages) -> APIRouter:
         if by not in ORDERS:
             raise SettingsError(f"the queue cannot be ordered by {harmless(by)!r}; choose {', '.join(ORDERS)}")
         name = target or None
-        context = next_card(served, mode, by, name, _codes(skip), _code(at))
+        context = next_card(request, served, mode, by, name, _codes(skip), _code(at))
         decided = live.verdicts(mode, served.target(mode, name)).by_code()
         about = {"mode": mode, "by": by, "target": target}
         modes = [
@@ -132,13 +139,14 @@ def page_router(pages: Pages) -> APIRouter:
 
     @router.get("/queue/card")
     def queue_card(
+        request: Request,
         mode: Text,
         by: Text = "top",
         target: Text = "",
         passed: Annotated[str, Query(alias="not", max_length=6_000, pattern=r"^[\d,]*$")] = "",
         at: Codes = "",
     ) -> Response:
-        context = next_card(live.served, mode, by, target or None, _codes(passed), _code(at))
+        context = next_card(request, live.served, mode, by, target or None, _codes(passed), _code(at))
         return pages.fragment("card.html.j2", **context)
 
     # -- deciding by forms --------------------------------------------------------------------------

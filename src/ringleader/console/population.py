@@ -203,15 +203,24 @@ class Standing:
             rest = rest[np.argsort(self.rank[rest], kind="stable")]
             chosen = rest[keep(rest)][: limit + 1].tolist()
         else:
-            chosen = self._scan(keep, start, limit + 1)
+            chosen = self._scan(keep, *self._between(filters, start), limit + 1)
         return chosen[:limit], self.cursor(chosen[limit - 1]) if len(chosen) > limit else None
 
-    def _scan(self, keep: Callable[[Numbers], Bools], start: int, wanted: int) -> list[int]:
-        """The first accounts of the ranking behind a place that pass."""
+    def _between(self, filters: Filters, start: int) -> tuple[int, int]:
+        """The places of the ranking from one on where the score is within bounds: [start, end)."""
+        end = len(self.order)
+        if filters.most is not None:
+            start = max(start, int(np.searchsorted(self._score_down, -filters.most, "left")))
+        if filters.least is not None:
+            end = int(np.searchsorted(self._score_down, -filters.least, "right"))
+        return start, end
+
+    def _scan(self, keep: Callable[[Numbers], Bools], start: int, end: int, wanted: int) -> list[int]:
+        """The first accounts of some places of the ranking that pass."""
         chosen: list[int] = []
         block = FIRST_BLOCK
-        while len(chosen) < wanted and start < len(self.order):
-            codes = self.order[start : start + block]
+        while len(chosen) < wanted and start < end:
+            codes = self.order[start : min(start + block, end)]
             chosen += codes[keep(codes)].tolist()
             start += block
             block = min(4 * block, LARGEST_BLOCK)
@@ -268,7 +277,7 @@ class Standing:
 
     def first(self, keep: Callable[[Numbers], Bools], wanted: int) -> list[int]:
         """The most suspicious accounts that pass."""
-        return self._scan(keep, 0, wanted)
+        return self._scan(keep, 0, len(self.order), wanted)
 
 
 def read_cursor(cursor: str) -> tuple[float, float, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Literal, get_args
 
@@ -16,10 +18,33 @@ Order = Literal["top", "uncertain", "diverse", "random"]
 ORDERS: tuple[str, ...] = get_args(Order)
 CANDIDATES = 300
 """The most suspicious accounts that ``diverse`` chooses from."""
+LEASE_SECONDS = 120.0
+"""How long an account that was handed out is kept from the queues of others."""
 BLOCK = 4_096
 """Accounts that are looked at together in the order of chance."""
 COMPARED = 200
 """Known accounts that ``diverse`` keeps away from, the newest."""
+
+
+class Leases:
+    """Who looks at which account: what the queue handed to one session, it hands to no other for a while."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._held: dict[tuple[str, str], dict[int, tuple[str, float]]] = {}
+        self._lock = threading.Lock()
+
+    def others(self, about: tuple[str, str], holder: str) -> list[int]:
+        """Codes of a (mode, target) that other sessions look at."""
+        now = self._clock()
+        with self._lock:
+            held = {code: lease for code, lease in self._held.get(about, {}).items() if lease[1] > now}
+            self._held[about] = held
+            return [code for code, (who, _) in held.items() if who != holder]
+
+    def take(self, about: tuple[str, str], code: int, holder: str) -> None:
+        with self._lock:
+            self._held.setdefault(about, {})[code] = (holder, self._clock() + LEASE_SECONDS)
 
 
 def upcoming(
