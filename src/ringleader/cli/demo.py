@@ -139,6 +139,7 @@ def _show(story: dict[str, Any]) -> None:
     print(f"\n{story['seconds']:.0f} s. The report is {harmless(story['report'], 400)}: open it in a browser.")
     print(f"Ask the model more: ringleader explain {harmless(story['model'], 400)} --mode seller ", end="")
     print(harmless(str(story["sellers"][0]["entity"])))
+    print(f"Look, decide, and see it learn: ringleader serve {harmless(story['model'], 400)}")
 
 
 def _truth(seller: dict[str, Any]) -> str:

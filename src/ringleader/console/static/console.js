@@ -165,7 +165,7 @@
     drawCharts();
     const code = cardCode();
     if (code !== null && !passed.includes(code)) { passed.push(code); passed = passed.slice(-300); at = passed.length - 1; }
-    find("#main").scrollIntoView({ block: "nearest" });
+    window.scrollTo(0, 0);
     prefetch();
   }
 
