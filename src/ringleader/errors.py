@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 PACKAGE = str(Path(__file__).parent)
 
@@ -44,7 +45,7 @@ class RingleaderError(Exception):
 
 
 class RingleaderWarning(UserWarning):
-    """What a command would say of its input: rows left out, labels that match nobody, a batch that was taken in before."""
+    """What a command would say of its input: rows left out, labels that match nobody, a repeated batch."""
 
 
 class RunWarning(RingleaderWarning):
@@ -113,3 +114,11 @@ class WorkerLost(ClusterError):
 
 class DeviceError(RingleaderError):
     """There is no GPU, it cannot be used, or it failed."""
+
+
+class ConflictError(RingleaderError):
+    """Somebody else was faster. ``since`` is what happened in between."""
+
+    def __init__(self, message: str, since: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.since = tuple(since)

@@ -1,4 +1,4 @@
-"""Only the package ``tables`` knows the database: no other module holds SQL or imports DuckDB."""
+"""Only the package ``tables`` knows DuckDB and holds SQL. The one exception is the log of decisions, in SQLite."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 import ringleader
 
 SOURCE = Path(ringleader.__file__).parent
+DECISIONS = SOURCE / "console" / "decisions.py"
+"""The one other module that holds SQL: what people decided is no review, and is kept in a database of its own."""
 SQL = re.compile(
     r"\bSELECT\b.*\bFROM\b|\b(CREATE|DROP|ALTER)\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+)?(TABLE|VIEW)\b|\bINSERT\s+INTO\b"
     r"|\bJOIN\b.*\bON\b|\bGROUP\s+BY\b|\bORDER\s+BY\b|\bUNION\s+ALL\b|^\s*SELECT\b",
@@ -50,7 +52,9 @@ def offences(code: str) -> list[str]:
 
 
 def test_sql_and_the_database_stay_in_tables() -> None:
-    outside = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "tables"]
+    outside = [
+        path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "tables" and path != DECISIONS
+    ]
     assert len(outside) > 100
     by_module = {str(path.relative_to(SOURCE)): offences(path.read_text()) for path in outside}
     assert {path: bad for path, bad in by_module.items() if bad} == {}

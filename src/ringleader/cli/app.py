@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "Tell why an account is suspicious, or is not."),
     "cores": ("cores", "List the groups that act together."),
     "report": ("report", "Write one HTML page about a model: rankings, reasons, groups, charts."),
+    "serve": ("serve", "Open the console: look, decide, and see the model learn from it."),
+    "decisions": ("decisions", "Give what was decided in the console as labels."),
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
     "baseline": ("baseline", "Rank entities by another method, to compare."),
     "benchmark": ("benchmark", "Measure how fast and how good it is."),

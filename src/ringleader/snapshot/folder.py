@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +80,7 @@ class Stored:
     handles: dict[str, BinaryIO] = field(default_factory=dict, repr=False)
     sources: dict[str, object] = field(default_factory=dict, repr=False)
     name: str = MANIFEST
+    reading: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __del__(self) -> None:
         for handle in self.handles.values():
@@ -118,8 +120,9 @@ class Stored:
             self.handles[part] = _open(self.folder, name)
         handle = self.handles[part]
         try:
-            handle.seek(0)
-            content = handle.read()
+            with self.reading:  # threads share the handle, and with it the place in the file
+                handle.seek(0)
+                content = handle.read()
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"{name} of model {self.folder} cannot be read: {reason}; restore it") from error

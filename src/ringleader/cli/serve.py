@@ -1,0 +1,60 @@
+"""``ringleader serve``: the console."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ringleader.cli.options import Json, ModelFolder
+from ringleader.cli.terminal import VOICE, note, warn
+from ringleader.errors import SettingsError
+from ringleader.wording import harmless
+
+INSTALL = "the console needs FastAPI and uvicorn; install them with: pip install 'ringleader[console]'"
+
+
+def command(
+    model: ModelFolder,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes any free one.")] = 8765,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the link.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Open the console on a model: a queue, account pages, groups, decisions, and a model that learns from each.
+
+    It listens on this machine alone. The link it prints opens one session; stop it with Ctrl-C.
+
+    Example: ringleader serve model
+    """
+    try:
+        from ringleader.console.server import Running, is_loopback, serve
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "ringleader":
+            raise
+        raise SettingsError(INSTALL) from error
+    if not is_loopback(host):
+        warn(
+            f"warning: on {host} everyone who reaches this machine reaches the console, and what they send is not "
+            "encrypted: whoever listens on the way can take the session and decide in your name. Put it behind a "
+            "tunnel (ssh -L) or a proxy with TLS, or listen on 127.0.0.1"
+        )
+
+    def ready(running: Running) -> None:
+        address = running.address
+        if as_json:
+            print(json.dumps(address._asdict()), flush=True)
+            return
+        link = f"{address.url}/?token={address.token}"
+        if not VOICE.quiet:
+            print(f"the console of {harmless(model, 400)} is open at\n\n    {link}\n", flush=True)
+            note("the link works once; stop the console with Ctrl-C")
+        if not no_browser:
+            import threading
+            import webbrowser
+
+            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()  # some browsers stay in front
+
+    note(f"opening {model}", quiet=as_json)
+    serve(model, host, port, ready, warn)

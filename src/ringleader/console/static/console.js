@@ -1,0 +1,268 @@
+"use strict";
+// Keys, the queue, lists and the line at the top that follows the model.
+(() => {
+  const find = (selector, within = document) => within.querySelector(selector);
+  const page = document.body.dataset.page;
+  const decided = [];          // what this page decided and the server has: the last one first to be taken back
+
+  // -- banners -----------------------------------------------------------------------------------
+
+  function banner(id, kind, text, link) {
+    const box = find("#banners");
+    let line = document.getElementById(id);
+    if (!text) { if (line) line.remove(); return; }
+    if (!line) {
+      line = document.createElement("p");
+      line.id = id;
+      box.append(line);
+    }
+    line.className = `banner banner-${kind}`;
+    line.textContent = text;
+    if (link) {
+      const anchor = document.createElement("a");
+      anchor.href = link.url;
+      anchor.textContent = link.text;
+      line.append(" ", anchor);
+    }
+  }
+
+  const shown = (text) => (text.length > 60 ? text.slice(0, 59) + "…" : text);
+
+  outbox.listen((event) => {
+    if (event.kind === "waiting" && event.count) {
+      const what = event.count === 1 ? "1 decision is" : `${event.count} decisions are`;
+      banner("unsaved", "bad", `Not saved: ${what} kept in this browser and sent again. ${event.reason}`);
+    } else if (event.kind === "saved") {
+      if (!event.entry.reverts) decided.push({ ...event.entry, id: event.decision.id });
+      mark(event.entry, event.entry.reverts ? "" : event.entry.verdict, event.decision.id);
+    } else if (event.kind === "conflict") {
+      const since = (event.problem.since || []).filter((e) => e.verdict !== "revoke").pop();
+      const who = since ? `${shown(since.who)} said ${since.verdict}` : "it was taken back";
+      banner("conflict", "warn", `Decided meanwhile: ${shown(event.entry.entity || "this account")}: ${who}. Your ${event.entry.verdict || "undo"} was not taken.`,
+        event.entry.url && { url: event.entry.url, text: "Look again" });
+    } else if (event.kind === "refused") {
+      banner("refused", "bad", `Not saved: ${event.problem.detail || "the console refused it"}.`);
+    } else if (event.kind === "empty") {
+      banner("unsaved", "", "");
+    }
+  });
+
+  // -- the line at the top -----------------------------------------------------------------------
+
+  function state(name) { find("#dot").className = `dot dot-${name}`; }
+  let gone = null;
+  let stream = null;
+  function follow() {
+    stream = new EventSource("/events");
+    stream.onopen = () => {
+      clearTimeout(gone); gone = null;
+      banner("gone", "", "");
+      outbox.flush();
+    };
+    stream.onmessage = (message) => {
+      const event = JSON.parse(message.data);
+      if (event.kind === "refit") state(event.state);
+      if (event.kind === "refit" && event.state === "failed") {
+        banner("failed", "bad", `The last refit failed, so the ranking is older than the decisions: ${event.detail}`);
+      }
+      if (event.kind === "run" || event.kind === "hello") {
+        find("#sentence").textContent = event.sentence;
+        find(".strip-right a").textContent = `run ${event.run}`;
+        document.body.dataset.run = event.run;
+      }
+      if (event.kind === "run") {
+        banner("failed", "", "");
+        if (page === "queue") prefetch();
+        if (page === "runs" || page === "overview") location.reload();
+      }
+      if (event.kind === "decision") mark(event, event.verdict === "revoke" ? "" : event.verdict, event.id);
+    };
+    stream.onerror = () => {
+      gone = gone || setTimeout(() => banner("gone", "bad", "The console does not answer. What you decide is kept in this browser until it does."), 1500);
+      if (stream.readyState === EventSource.CLOSED) { setTimeout(follow, 3000); }
+    };
+  }
+
+  // Rows, forms and cards that show an account follow what is decided of it here or elsewhere.
+  function mark(entry, verdict, head) {
+    for (const row of document.querySelectorAll("[data-entity]")) {
+      const same = row.dataset.entity === entry.entity && row.dataset.mode === entry.mode && row.dataset.target === entry.target;
+      if (!same) continue;
+      row.dataset.head = head;
+      const hidden = find("input[name=head]", row);
+      if (hidden) hidden.value = head;
+      const cell = find(".known", row) || (row.matches("form") && find(".known"));
+      if (cell) {
+        cell.textContent = "";
+        if (verdict) {
+          const pill = document.createElement("span");
+          pill.className = `pill pill-${verdict}`;
+          pill.textContent = verdict;
+          cell.append(pill);
+        }
+      }
+    }
+  }
+
+  // -- deciding ----------------------------------------------------------------------------------
+
+  function entryOf(holder, verdict) {
+    const { mode, entity, target, head, code } = holder.dataset;
+    const note = find("textarea[name=note]", holder);
+    return { mode, entity, target, head: Number(head), code: Number(code), verdict, note: note ? note.value.trim() : "", url: urlOf(holder) };
+  }
+  const urlOf = (holder) => holder.dataset.url || (holder.closest("[data-url]") || { dataset: {} }).dataset.url || location.pathname;
+
+  function decide(holder, verdict) {
+    banner("conflict", "", "");
+    banner("refused", "", "");
+    const entry = outbox.add(entryOf(holder, verdict));
+    const note = find("textarea[name=note]", holder);
+    if (note) note.value = "";
+    if (page === "queue") next(entry);
+    else if (page === "list") move(1);
+    else mark(entry, verdict, entry.head);
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("[data-decide]") && event.submitter) {
+      event.preventDefault();
+      decide(form, event.submitter.value);
+    } else if (form.matches("[data-undo]") && page === "queue") {
+      event.preventDefault();
+      outbox.add({ reverts: Number(form.dataset.undo) });
+    }
+  });
+
+  function undo() {
+    const last = decided.pop();
+    if (!last) { banner("refused", "info", "There is nothing of this page to take back; the decisions page takes back any."); return; }
+    const { mode, entity, target } = last;
+    outbox.add({ reverts: last.id, mode, entity, target, url: last.url });
+    if (page === "queue") { passed = passed.filter((code) => code !== last.code); show(last.code); }
+    else mark(last, "", last.head);
+  }
+
+  // -- the queue ---------------------------------------------------------------------------------
+
+  let passed = [];             // codes that were shown on this page, in their order
+  let at = -1;                 // where we are among them; the end is the newest
+  let ready = null;            // the card behind the one that is shown, fetched before it is wanted
+  const box = page === "queue" ? find("#card") : null;
+  const cardCode = () => { const card = find(".card", box); return card ? Number(card.dataset.code) : null; };
+  const cardUrl = (extra) => `${box.dataset.queue}&${extra}`;
+
+  async function fetchCard(url) {
+    const answer = await fetch(url);
+    if (!answer.ok) throw new Error(String(answer.status));
+    return answer.text();
+  }
+
+  function put(html) {
+    box.innerHTML = html;
+    htmx.process(box);
+    drawCharts();
+    const code = cardCode();
+    if (code !== null && !passed.includes(code)) { passed.push(code); passed = passed.slice(-300); at = passed.length - 1; }
+    window.scrollTo(0, 0);
+    prefetch();
+  }
+
+  let wanted = 0;
+  function prefetch() {
+    const mine = ++wanted;
+    ready = fetchCard(cardUrl(`not=${passed.join(",")}`)).then((html) => (mine === wanted ? html : null)).catch(() => null);
+  }
+
+  async function next() {
+    let html = ready ? await ready : null;
+    if (html === null) {
+      try { html = await fetchCard(cardUrl(`not=${passed.join(",")}`)); } catch { busy(); return; }
+    }
+    at = passed.length - 1;
+    put(html);
+  }
+
+  async function show(code) {
+    try { put(await fetchCard(cardUrl(`at=${code}`))); } catch { busy(); return; }
+    const place = passed.indexOf(code);
+    if (place >= 0) at = place;
+  }
+
+  function busy() {
+    const card = find(".card", box);
+    if (card) card.classList.add("stale");
+  }
+
+  function step(by) {
+    if (by > 0 && at >= passed.length - 1) { next(); return; }
+    const code = passed[at + by];
+    if (code !== undefined) { at += by; show(code); }
+  }
+
+  if (box) {
+    box.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-step]");
+      if (!button) return;
+      event.preventDefault();
+      if (button.dataset.step === "undo") undo();
+      else step(button.dataset.step === "next" ? 1 : -1);
+    });
+    const first = cardCode();
+    if (first !== null) { passed = [first]; at = 0; }
+    prefetch();
+  }
+
+  // -- lists -------------------------------------------------------------------------------------
+
+  const rows = () => Array.from(document.querySelectorAll("tr[data-row]"));
+  function move(by) {
+    const all = rows();
+    if (!all.length) return;
+    const old = all.findIndex((row) => row.classList.contains("selected"));
+    const to = Math.min(Math.max(old + by, 0), all.length - 1);
+    all.forEach((row, i) => row.classList.toggle("selected", i === to));
+    const link = find("a", all[to]);
+    if (link) link.focus({ preventScroll: true });
+    all[to].scrollIntoView({ block: "nearest" });
+    if (to === all.length - 1) { const more = find("tr.more a"); if (more) more.click(); }
+  }
+
+  // -- keys --------------------------------------------------------------------------------------
+
+  const VERDICTS = { b: "bad", g: "good", u: "unsure" };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.matches("input, textarea, select");
+    if (typing) {
+      if (event.key === "Escape") { event.target.blur(); event.preventDefault(); }
+      return;
+    }
+    if (find("dialog[open]")) return;
+    const form = find("form[data-decide]");
+    const row = find("tr.selected[data-entity]");
+    const key = event.key;
+    let done = true;
+    if (VERDICTS[key] && (row || form)) { if (!event.repeat) decide(row || form, VERDICTS[key]); }
+    else if (key === "z") { if (!event.repeat) undo(); }
+    else if (key === "j") { if (box) step(1); else move(1); }
+    else if (key === "k") { if (box) step(-1); else move(-1); }
+    else if (key === "Enter" && box && event.target === document.body) { const card = find(".card", box); if (card) location.href = card.dataset.url; }
+    else if (key === "n" && form) { const note = find("textarea", form); if (note) note.focus(); }
+    else if (key === "/") find("#search").focus();
+    else if (key === "?") find("#keys").showModal();
+    else done = false;
+    if (done) event.preventDefault();
+  });
+
+  // -- when htmx gets no answer ------------------------------------------------------------------
+
+  document.addEventListener("htmx:sendError", () => banner("gone", "bad", "The console does not answer. Nothing was changed."));
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.xhr.status >= 400) { event.detail.shouldSwap = true; event.detail.isError = false; }
+  });
+
+  follow();
+  outbox.flush();
+})();

@@ -1,0 +1,94 @@
+"use strict";
+// Decisions on their way to the disk. Each is kept in this browser until the server says that it is on disk; where
+// the server does not answer, the page says so and sends it again. The key makes a second sending harmless.
+(() => {
+  const STORE = "ringleader-outbox-" + location.port;
+  const AGAIN = 2000;
+  const listeners = [];
+  let sending = false;
+  let timer = null;
+  let trouble = "";
+
+  const read = () => {
+    try { return JSON.parse(localStorage.getItem(STORE)) || []; } catch { return []; }
+  };
+  const write = (entries) => localStorage.setItem(STORE, JSON.stringify(entries));
+  const tell = (event) => listeners.forEach((listener) => listener(event));
+  const newKey = () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  };
+
+  function add(entry) {
+    const whole = { key: newKey(), ...entry };
+    write([...read(), whole]);
+    flush();
+    return whole;
+  }
+
+  function remove(key) {
+    const before = read();
+    const after = before.filter((entry) => entry.key !== key);
+    write(after);
+    return after.length < before.length;
+  }
+
+  async function send(entry) {
+    const headers = { "Content-Type": "application/json", "Idempotency-Key": entry.key };
+    if (entry.reverts) {
+      return fetch(`/api/v1/decisions/${entry.reverts}/revert`, { method: "POST", headers, body: "{}" });
+    }
+    if (entry.head !== undefined) headers["If-Match"] = `"${entry.head}"`;
+    const { mode, entity, verdict, note, target } = entry;
+    return fetch("/api/v1/decisions", {
+      method: "POST", headers, body: JSON.stringify({ mode, entity, verdict, note: note || "", target }),
+    });
+  }
+
+  async function flush() {
+    if (sending) return;
+    sending = true;
+    clearTimeout(timer);
+    try {
+      for (let entry = read()[0]; entry; entry = read()[0]) {
+        let answer;
+        try {
+          answer = await send(entry);
+        } catch {
+          return wait("The console does not answer.");
+        }
+        const body = await answer.json().catch(() => ({}));
+        if (answer.ok) {
+          remove(entry.key);
+          tell({ kind: "saved", entry, decision: body.items ? body.items[0] : body });
+        } else if (answer.status === 401) {
+          return wait("The session has ended: open the link that ringleader serve printed in this browser.");
+        } else if (answer.status >= 500) {
+          return wait(answer.status === 507 ? "The disk is full or cannot be written." : "The console made a mistake.");
+        } else {
+          remove(entry.key);
+          tell({ kind: answer.status === 409 ? "conflict" : "refused", entry, problem: body });
+        }
+      }
+      trouble = "";
+      tell({ kind: "empty" });
+    } finally {
+      sending = false;
+    }
+  }
+
+  function wait(reason) {
+    trouble = reason;
+    tell({ kind: "waiting", reason, count: read().length });
+    clearTimeout(timer);
+    timer = setTimeout(flush, AGAIN);
+  }
+
+  window.addEventListener("online", flush);
+  window.outbox = {
+    add, remove, flush,
+    waiting: () => read().length,
+    trouble: () => trouble,
+    listen: (listener) => listeners.push(listener),
+  };
+})();

@@ -1,0 +1,76 @@
+"""A small model with a planted ring, and consoles that serve copies of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from served_console import MARKET, Opened, run_console
+
+import ringleader as rl
+from ringleader.tensor.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fitted model: 300 reviewers, 36 sellers, one ring, some labels held out."""
+    folder = tmp_path_factory.mktemp("console") / "model"
+    model = MARKET.detector(holdout=0.4).fit(rl.read_reviews(MARKET.ring_table()), rl.read_labels(MARKET.ring_labels()))
+    model.cores()
+    model.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with names that attack."""
+    tensor = rl.read_reviews(MARKET.ring_table())
+    names = [*MARKET.HOSTILE.values(), "", "a/b", "..", "~1", "' OR 1=1 --", "שלום", "p\u0430yp\u0430l", "x?y#z%41"]
+    vocabularies = []
+    for vocabulary in tensor.vocabularies:
+        if vocabulary.kind == "id":
+            own = vocabulary.values.to_pylist()
+            first = sorted(range(len(own)), key=lambda j: not own[j].startswith("ring"))
+            for name, at in zip(names, first, strict=False):
+                own[at] = name
+            vocabulary = Vocabulary.of_ids(vocabulary.mode, own)
+        vocabularies.append(vocabulary)
+    hostile = rl.SparseTensor(tensor.coordinates, tensor.counts, tuple(vocabularies))
+    known = [("reviewer", name, 1) for name in names[:6]] + [("reviewer", f"r{i}", 0) for i in range(20, 28)]
+    frame = pd.DataFrame(known, columns=["mode", "entity", "label"])
+    folder = tmp_path_factory.mktemp("hostile") / "model"
+    model = MARKET.detector().fit(hostile, rl.read_labels(frame))
+    model.save(folder)
+    return folder
+
+
+@pytest.fixture
+def opened(model_folder: Path, tmp_path: Path) -> Iterator[Opened]:
+    """A console of its own for a test that decides."""
+    shutil.copytree(model_folder, tmp_path / "model")
+    console, stop = run_console(tmp_path / "model")
+    yield console
+    stop()
+
+
+@pytest.fixture(scope="module")
+def shared(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """A console for tests that only look, or whose decisions disturb nobody."""
+    folder = tmp_path_factory.mktemp("shared") / "model"
+    shutil.copytree(model_folder, folder)
+    console, stop = run_console(folder)
+    yield console
+    stop()
+
+
+@pytest.fixture(scope="module")
+def hostile(hostile_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """A console of a model whose names attack."""
+    folder = tmp_path_factory.mktemp("hostile_copy") / "model"
+    shutil.copytree(hostile_folder, folder)
+    console, stop = run_console(folder)
+    yield console
+    stop()

@@ -1,0 +1,131 @@
+"""The worker: each snapshot follows from the base and the decisions, the newest wins, and nobody waits for it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ringleader.console.decisions import DecisionStore, Draft
+from ringleader.console.live import Live
+from ringleader.console.refit import CancelledError, Refitter, derive, open_live
+from ringleader.snapshot import load, update
+
+
+@pytest.fixture
+def parts(model_folder: Path, tmp_path: Path) -> tuple[DecisionStore, Live, Refitter]:
+    shutil.copytree(model_folder, tmp_path / "model")
+    store = DecisionStore(tmp_path / "model")
+    live, worker = open_live(str(tmp_path / "model"), store)
+    return store, live, worker
+
+
+def decide(store: DecisionStore, entity: str, verdict: str, mode: str = "seller") -> None:
+    store.append([Draft(mode, entity, "abuse", verdict)], key=f"{entity}{verdict}{store.last}", who="ada")  # type: ignore[arg-type]
+
+
+def test_a_refit_is_an_update_of_the_base_with_all_that_was_decided(
+    parts: tuple[DecisionStore, Live, Refitter],
+) -> None:
+    store, live, worker = parts
+    for entity, verdict in (("rings5", "bad"), ("s3", "bad"), ("s3", "good"), ("s4", "unsure")):
+        decide(store, entity, verdict)
+    decide(store, "r30", "good", "reviewer")
+    served = worker.refit_now()
+    simple = update(load(live.folder)[0], labels=store.labels())
+    for mode in ("seller", "reviewer", "product"):
+        assert np.array_equal(served.standing(mode).score, np.asarray(simple.scores_by_code(mode)["score"]))
+        table = simple.scores(mode)
+        assert served.standing(mode).population.entities(served.standing(mode).order) == table["entity"].tolist()
+    assert (served.learned, served.until) == (3, 5)
+
+
+def test_what_is_taken_back_leaves_no_trace_in_the_ranking(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+    store, live, worker = parts
+    before = live.served.standing("seller").score
+    decide(store, "s3", "bad")
+    assert not np.array_equal(worker.refit_now().standing("seller").score, before)
+    store.revert(1, key="z", who="ada")
+    assert np.array_equal(worker.refit_now().standing("seller").score, before)
+
+
+def test_a_decision_that_says_what_the_label_said_changes_nothing_and_one_that_differs_holds(
+    parts: tuple[DecisionStore, Live, Refitter],
+) -> None:
+    store, live, worker = parts
+    labels = live.served.snapshot.labels
+    assert labels is not None
+    known = next(e for e in labels.entries if e.mode == "seller" and e.value > 0)
+    before = live.served.standing("seller").score
+    decide(store, known.entity, "bad")
+    assert np.array_equal(worker.refit_now().standing("seller").score, before)
+    decide(store, known.entity, "good")
+    after = worker.refit_now()
+    assert after.standing("seller").label[after.standing("seller").population.code(known.entity)] == 0
+
+
+def test_a_page_that_began_before_the_swap_is_of_one_piece(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+    store, live, worker = parts
+    held = live.served
+    order = held.standing("seller").order.copy()
+    decide(store, "rings5", "bad")
+    worker.refit_now()
+    assert live.served is not held and live.served.number == held.number + 1
+    assert np.array_equal(held.standing("seller").order, order) and held.learned == 0
+
+
+def test_a_refit_that_nobody_wants_any_more_is_given_up(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, live, worker = parts
+    decide(store, "rings5", "bad")
+
+    def turned(base: object, labels: object) -> object:
+        worker.roll_back(0)
+        return derive(base, labels)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("ringleader.console.refit.derive", turned)
+    with pytest.raises(CancelledError):
+        worker.refit_now()
+    assert live.served.learned == 0
+
+
+def test_many_decisions_at_once_are_learned_together(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+    store, live, worker = parts
+    done = threading.Event()
+    live.listen(lambda event: done.set() if live.served.until >= 12 else None)
+    worker.start()
+    for i in range(12):
+        decide(store, f"s{i + 10}", "bad" if i % 2 else "good")
+        worker.wake()
+    assert done.wait(120)
+    worker.stop()
+    assert live.served.learned == 12 and len(store.runs()) < 8
+
+
+def test_a_restart_serves_what_was_served_and_notes_no_new_run(
+    parts: tuple[DecisionStore, Live, Refitter],
+) -> None:
+    store, live, worker = parts
+    decide(store, "rings5", "bad")
+    served = worker.refit_now()
+    again, _ = open_live(str(live.folder), DecisionStore(live.folder))
+    assert (again.served.number, again.served.learned) == (served.number, 1)
+    assert np.array_equal(again.served.standing("seller").score, served.standing("seller").score)
+    worker.roll_back(0)
+    worker.refit_now()
+    pinned, _ = open_live(str(live.folder), DecisionStore(live.folder))
+    assert pinned.served.pinned and pinned.served.learned == 0
+
+
+def test_runs_say_what_they_learned_from_and_how_good_they_were(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+    store, _, worker = parts
+    decide(store, "s20", "good")
+    worker.refit_now()
+    newest, oldest = store.runs()
+    assert newest.about["people"] == {"ada": 1} and oldest.about["learned"] == 0
+    assert 0 <= newest.about["quality"]["reviewer"]["auc"] <= 1
+    assert len(newest.about["first"]["reviewer"]) == 50

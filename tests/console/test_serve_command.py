@@ -1,0 +1,170 @@
+"""``ringleader serve`` and ``ringleader decisions`` as a person runs them, killed and starved of disk too."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ringleader.console.decisions import DecisionStore, Draft
+
+MAIN = [sys.executable, "-c", "from ringleader.cli import main; main()"]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@contextmanager
+def process(folder: Path, *words: str, before: Any = None) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """A server in a process of its own, and a program that is let in."""
+    line = [*MAIN, "serve", str(folder), "--port", "0", "--json", *words]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "preexec_fn": before}
+    with subprocess.Popen(line, **pipes) as server:
+        try:
+            assert server.stdout is not None and server.stderr is not None
+            text = server.stdout.readline()
+            assert text, server.stderr.read()
+            address = json.loads(text)
+            assert set(address) == {"url", "token"}
+            headers = {"Authorization": f"Bearer {address['token']}", "Origin": address["url"]}
+            with httpx.Client(base_url=address["url"], headers=headers, timeout=60) as client:
+                yield server, client
+        finally:
+            if server.poll() is None:
+                server.kill()
+
+
+@pytest.fixture
+def folder(model_folder: Path, tmp_path: Path) -> Path:
+    shutil.copytree(model_folder, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_it_says_where_it_answers_logs_no_query_and_ends_when_told(folder: Path) -> None:
+    with process(folder) as (server, client):
+        token = client.headers["Authorization"].removeprefix("Bearer ")
+        assert client.get("/api/v1/status").json()["run"] == 1
+        assert client.get(f"{client.base_url}/?token={token}&secret=hidden").status_code == 303
+        assert client.get(f"{client.base_url}/?token={token}&secret=hidden").status_code in (303, 401)
+        assert client.get("/nothing?secret=hidden").status_code == 404
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=60)
+    assert out == "" and "hidden" not in err and token not in err and "Traceback" not in err
+    assert server.returncode in (0, 130, -signal.SIGINT)
+
+
+def test_a_port_that_is_taken_is_named(folder: Path, command: Command) -> None:
+    with process(folder) as (_, client):
+        done = command("serve", folder, "--port", client.base_url.port, "--no-browser")
+    assert done.returncode == 2 and "choose another --port" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "hidden").mkdir()
+    for name in ("fastapi", "uvicorn"):
+        (tmp_path / "hidden" / f"{name}.py").write_text(f"raise ModuleNotFoundError('no', name={name!r})\n")
+    path = os.pathsep.join([str(tmp_path / "hidden"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    line = [*MAIN, "serve", str(folder), "--no-browser"]
+    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert done.returncode == 2 and "pip install 'ringleader[console]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_address_prints_why_that_matters(tmp_path: Path, command: Command) -> None:
+    done = command("serve", tmp_path, "--host", "0.0.0.0", "--port", "0", "--no-browser")
+    assert done.returncode == 2 and "everyone who reaches this machine" in done.stderr
+    assert "everyone" not in command("serve", tmp_path, "--no-browser").stderr
+
+
+def test_decisions_come_out_as_labels(folder: Path, command: Command, tmp_path: Path) -> None:
+    none = command("decisions", folder)
+    assert none.returncode == 0 and "nothing was decided yet" in none.stderr
+    assert not (folder / "decisions.sqlite").exists()
+    store = DecisionStore(folder)
+    store.append(
+        [Draft("seller", "rings5", "abuse", "bad", "why"), Draft("seller", "s4", "abuse", "unsure")], key="a", who="ada"
+    )
+    store.append([Draft("seller", "s3", "abuse", "good")], key="b", who="bob")
+    shown = command("decisions", folder)
+    assert shown.stdout.split() == [
+        "mode",
+        "entity",
+        "label",
+        "target",
+        *["seller", "rings5", "1", "abuse", "seller", "s3", "0", "abuse"],
+    ]
+    done = command("decisions", folder, "--output", tmp_path / "labels.csv")
+    assert done.returncode == 0
+    assert (
+        tmp_path / "labels.csv"
+    ).read_text() == "mode,entity,label,target\nseller,rings5,1,abuse\nseller,s3,0,abuse\n"
+    log = json.loads(command("decisions", folder, "--log", "--json").stdout)
+    assert [(e["entity"], e["verdict"], e["who"]) for e in log] == [
+        ("rings5", "bad", "ada"), ("s4", "unsure", "ada"), ("s3", "good", "bob"),
+    ]  # fmt: skip
+    missing = command("decisions", tmp_path)
+    assert missing.returncode == 2 and "no model" in missing.stderr
+
+
+@pytest.mark.slow
+def test_kill_9_at_thirty_moments_loses_nothing_that_was_acknowledged(folder: Path) -> None:
+    rng = random.Random(15)
+    acknowledged: dict[int, str] = {}
+    for life in range(30):
+        with process(folder) as (server, client):
+            last = client.get("/api/v1/decisions", params={"limit": 500}).json()["items"]
+            there = {event.id: event.key for event in DecisionStore(folder).events()}
+            assert acknowledged.items() <= there.items()
+            assert [event["id"] for event in last] == sorted((event["id"] for event in last), reverse=True)
+            killer = threading.Timer(rng.uniform(0.0, 1.5), server.kill)
+            killer.start()
+            sent = 0
+            while True:
+                key = f"{life}-{sent}"
+                body = {"mode": "reviewer", "entity": f"r{rng.randrange(250)}", "verdict": rng.choice(["bad", "good"])}
+                try:
+                    answer = client.post("/api/v1/decisions", json=body, headers={"Idempotency-Key": key})
+                except httpx.HTTPError:
+                    break
+                assert answer.status_code == 201
+                acknowledged[answer.json()["id"]] = key
+                sent += 1
+            killer.join()
+        assert DecisionStore(folder).integrity() == "ok"
+    there = {event.id: event.key for event in DecisionStore(folder).events()}
+    assert acknowledged.items() <= there.items() and len(acknowledged) > 100
+
+
+@pytest.mark.slow
+def test_a_disk_that_takes_no_more_is_told_and_what_was_there_stays(folder: Path) -> None:
+    """The process may write no file beyond 200 KB: the log fills up in the middle of a stream of decisions."""
+
+    def starve() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    kept = 0
+    with process(folder, before=starve) as (_, client):
+        for i in range(2_000):
+            body = {"mode": "reviewer", "entity": f"r{i % 200}", "verdict": "bad", "note": "x" * 1_900}
+            answer = client.post("/api/v1/decisions", json=body)
+            if answer.status_code != 201:
+                break
+            kept += 1
+        assert (answer.status_code, answer.headers["content-type"]) == (507, "application/problem+json")
+        assert client.get("/api/v1/entities", params={"mode": "seller"}).status_code == 200
+        assert client.get("/healthz").status_code == 200
+    time.sleep(0.1)
+    store = DecisionStore(folder)
+    assert store.last == kept > 20 and store.integrity() == "ok"
