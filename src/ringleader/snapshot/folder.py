@@ -32,7 +32,7 @@ FORMAT = "ringleader-model"
 VERSION = 2
 MANIFEST = "manifest.json"
 OURS = re.compile(
-    r"\.?(?:state|tensor|labels|heldout|covariates|evidence|lockstep|cores"
+    r"\.?(?:state|tensor|labels|heldout|covariates|evidence|lockstep|strangers|cores"
     r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)-\d+\.(?:safetensors|parquet)(?:\.partial)?"
 )
 """Names of the files of a model, besides its manifest."""

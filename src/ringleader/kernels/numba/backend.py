@@ -12,6 +12,7 @@ from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, Vi
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import pairs as compiled_pairs
+from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
 from ringleader.runtime.executor import Threads
 
@@ -34,6 +35,7 @@ class NumbaBackend:
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
+    topic_counts = staticmethod(compiled_topics.topic_counts)
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
