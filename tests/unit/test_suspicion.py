@@ -10,7 +10,15 @@ import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.strangers import LEAST, find_strangers
-from ringleader.signals.suspicion import EVIDENCE_ALONE, EVIDENCE_WITH, FEW, entity_suspicion, normal_scores
+from ringleader.signals.suspicion import (
+    EVIDENCE_ALONE,
+    EVIDENCE_MOST,
+    EVIDENCE_WITH,
+    FEW,
+    breadth,
+    entity_suspicion,
+    normal_scores,
+)
 from ringleader.tensor.sparse import SparseTensor
 
 WEEK = 7 * 86_400
@@ -108,7 +116,7 @@ def test_a_review_is_as_suspicious_as_its_most_suspicious_way(model: rl.RingDete
     loud = np.log1p(loudest)
     np.testing.assert_allclose(parts["lockstep"] + parts["strangers"] + parts["attack"], loud)
     np.testing.assert_allclose(parts["evidence"], ratios.evidence * (EVIDENCE_ALONE + EVIDENCE_WITH * loud))
-    assert all((part > 0).any() for part in parts.values())
+    assert all((part > 0).any() for part in parts.values()) and ratios.evidence.max() <= EVIDENCE_MOST
 
 
 @pytest.mark.parametrize("mode", ["reviewer", "seller", "product"])
@@ -138,6 +146,16 @@ def test_bad_ratings_say_nothing_against_whom_they_hit(model: rl.RingDetector) -
     k = tensor.mode_index("product")
     hit = np.bincount(tensor.coordinates[:, k], weights=signals.not_attacks, minlength=tensor.shape[k]) == 0
     assert np.sum(list(signals.ways(k).values()), axis=0)[hit].max(initial=0.0) == 0
+
+
+def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.RingDetector) -> None:
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    lockstep, broad = signals.lockstep, breadth(tensor, signals.lockstep)
+    np.testing.assert_allclose(signals.ratios.lockstep, lockstep.boost.scores * broad)
+    table = tensor.decode()
+    for name, rows in list(table[lockstep.boost.scores > 0].groupby("reviewer"))[:20]:
+        wanted = rows["seller"].nunique() / len(rows)
+        np.testing.assert_allclose(broad[(table["reviewer"] == name).to_numpy()], wanted)
 
 
 def test_a_way_has_of_the_score_what_it_has_of_the_sum() -> None:

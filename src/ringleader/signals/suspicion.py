@@ -24,6 +24,9 @@ FEW = 3.0
 EVIDENCE_ALONE, EVIDENCE_WITH = 0.1, 0.3
 """What a unit of evidence adds to log(1 + ratio) of a review: by itself, and for each unit that is there already."""
 
+EVIDENCE_MOST = 1.0
+"""Most evidence that counts. It agrees with what others say and says nothing alone: the very strongest is a taste's."""
+
 TASTE = 2.0
 """What of the evidence the taste of a review's author takes off, for each unit of its pull."""
 
@@ -31,8 +34,10 @@ TASTE = 2.0
 class ReviewRatios(NamedTuple):
     """What speaks against each review, (n_cells,) each, not below 0.
 
-    lockstep, strangers, attack : log-likelihood ratios of being bought in each way, each less its own doubt
-    evidence : what the model says beyond noise and beyond the taste of the author, in units of its uncertainty
+    lockstep, strangers, attack : log-likelihood ratios of being bought in each way, each less its own doubt; lockstep
+        counts as far as its author is in lockstep with people of several sellers, see ``breadth``
+    evidence : what the model says beyond noise and beyond the taste of the author, in units of its uncertainty, at
+        most ``EVIDENCE_MOST``
     """
 
     lockstep: Floats
@@ -68,8 +73,26 @@ def review_ratios(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    ratios = lockstep.boost.scores, np.where(fair, strangers.ratios, 0.0), attack, excess(beyond_taste)
+    together = lockstep.boost.scores * breadth(tensor, lockstep)
+    agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
+    ratios = together, np.where(fair, strangers.ratios, 0.0), attack, agrees
     return ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ratios))
+
+
+def breadth(tensor: SparseTensor, lockstep: Lockstep) -> Floats:
+    """How broad the lockstep of each review's author is, (n_cells,), from 0 to 1: sellers for each review in lockstep.
+
+    Fans come back to one brand, and meet there; who is paid by a broker works for several sellers. Where there is one
+    mode to meet on, its items take the place of sellers.
+    """
+    roles = lockstep.roles(tensor)
+    seller = min(roles.items, key=lambda k: tensor.shape[k])
+    cells = np.flatnonzero(lockstep.boost.scores > 0)
+    who, whom = (tensor.coordinates[cells, k].astype(np.int64) for k in (lockstep.actor, seller))
+    n_actors, n_sellers = tensor.shape[lockstep.actor], tensor.shape[seller]
+    reviews = np.bincount(who, minlength=n_actors)
+    sellers = np.bincount(np.unique(who * n_sellers + whom) // max(n_sellers, 1), minlength=n_actors)
+    return np.asarray((sellers / np.maximum(reviews, 1))[tensor.coordinates[:, lockstep.actor]])
 
 
 class Suspicion(NamedTuple):
