@@ -31,6 +31,7 @@ from machine import ROOT, write_section
 from ringleader.evaluation.results import markdown_table
 
 DIFFICULTIES = ("easy", "medium", "hard")
+ON_TASTES = ("ringleader", "ringleader, no labels", "boosting, behaviour", "boosting, same inputs", "burst", "bptf")
 WITH_PROBABILITIES = ("ringleader", "boosting, behaviour", "boosting, same inputs", "forest, same inputs")
 
 
@@ -51,6 +52,7 @@ def main() -> None:
         shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
     if options.detection:
         write_section("detection.md", "markets", f"{_about(options.detection)}\n\n{_markets(options.detection)}")
+        write_section("detection.md", "tastes", f"{_about(options.detection)}\n\n{_tastes(options.detection)}")
     if options.real:
         write_section("detection.md", "real", f"{_about(options.real)}\n\n{_real(options.real)}")
 
@@ -109,6 +111,18 @@ def _markets(folder: Path) -> str:
     )
     parts.append(f"### Probabilities\n\n{said}\n\n{markdown_table(columns, lines)}")
     return "\n\n".join(parts)
+
+
+def _tastes(folder: Path) -> str:
+    rows = pd.read_csv(folder / "detection.csv")
+    rows = rows[~rows["difficulty"].isin(DIFFICULTIES)]
+    lines = []
+    for kind in dict.fromkeys(rows["difficulty"]):
+        for mode in ("seller", "reviewer"):
+            own = rows[(rows["difficulty"] == kind) & (rows["mode"] == mode)].set_index("method")
+            figures = [f"{own.loc[m].auc:.3f} / {own.loc[m].matched_auc:.3f}" for m in ON_TASTES]
+            lines.append([f"{kind}, {mode}s", *figures])
+    return markdown_table(["AUC / activity-matched AUC", *ON_TASTES], lines)
 
 
 def _real(folder: Path) -> str:

@@ -82,9 +82,9 @@ def _pairs(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndar
     groups = Groups(
         places[0], actor[by_group].astype(np.int32), places[1], group.astype(np.int32), by_group, rng.normal(size=40)
     )
-    exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1)
+    exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1, np.ones((25, 1)), np.ones((25, 1)))
     scores, lengths = np.zeros(len(actor)), np.zeros(25, np.int64)
-    columns, values = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
+    columns, values, _ = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
     row = np.repeat(np.arange(25), lengths)
     dense = np.zeros((25, 25))
     dense[row, columns] = values

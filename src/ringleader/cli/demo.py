@@ -138,8 +138,8 @@ def _show(story: dict[str, Any]) -> None:
     print(f"\n{story['seconds']:.0f} s. The report is {harmless(story['report'], 400)}: open it in a browser.")
     words = ("explain", harmless(story["model"], 400), "--mode", "seller", harmless(str(story["sellers"][0]["entity"])))
     print(f"Ask the model more: {shlex.join((_own_name(), *words))}")
-    words = ("serve", harmless(story["model"], 400))
-    print(f"Look, decide, and see it learn: {shlex.join((_own_name(), *words))}")
+    console = shlex.join((_own_name(), "serve", harmless(story["model"], 400)))
+    print(f"Look, decide, and see it learn: {console}")
 
 
 def _own_name() -> str:

@@ -42,7 +42,7 @@ def command(
     if (mode is None) == (not reviews):
         raise SettingsError("give --mode NAME for entities or --reviews for reviews, and not both")
     if reviews and target is not None:
-        raise SettingsError("--target goes with --mode: reviews have evidence, and no targets")
+        raise SettingsError("--target goes with --mode: reviews have a score, and no targets")
     if reviews and (unlabelled or since or min_reviews):
         raise SettingsError("--unlabelled, --since and --min-reviews go with --mode: they choose accounts")
     check_output(output)
@@ -96,21 +96,26 @@ def active_since(snapshot: Snapshot, mode: str, since: str) -> list[Any]:
 
 
 def review_frame(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per distinct review, strongest evidence first."""
+    """One row per distinct review, most suspicious first."""
     import numpy as np
 
     from ringleader.cores.tables import free_name
+    from ringleader.judge.reviews import review_scores
     from ringleader.signals.crowd import review_crowd
 
-    evidence = snapshot.signals.reviews
+    signals = snapshot.signals
+    evidence, roles = signals.reviews, signals.lockstep.roles(snapshot.tensor)
     frame = snapshot.tensor.decode()
+    score = review_scores(signals, {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)})
     columns = {
+        "score": score,
         "log_odds": evidence.log_odds,
         "evidence": evidence.evidence,
-        "lockstep": snapshot.signals.lockstep.review_scores,
+        "lockstep": signals.lockstep.review_scores,
+        "strangers": signals.strangers.ratios,
         "crowd": review_crowd(snapshot.tensor, snapshot.config.contrast),
     }
-    order = np.argsort(-evidence.evidence, kind="stable")
+    order = np.argsort(-score, kind="stable")
     for name, values in columns.items():
         frame[free_name(name, frame.columns)] = values
     frame = frame.iloc[order].reset_index(drop=True)

@@ -78,11 +78,16 @@ class Backend(Protocol):
         scores: Floats,
         lengths: Numbers,
         span: tuple[int, int],
-    ) -> tuple[Codes, Floats]:
-        """Pairs beyond chance of the actors ``span``; fills their ``scores`` and ``lengths``."""
+    ) -> tuple[Codes, Floats, Floats]:
+        """Pairs beyond chance, and beyond tastes, of the actors ``span``; fills their ``scores`` and ``lengths``."""
 
     def support_of_groups(self, groups: Groups, graph: Graph, support: Floats, span: tuple[int, int]) -> None:
         """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group."""
+
+    def topic_counts(
+        self, offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts: Floats, span: tuple[int, int]
+    ) -> None:
+        """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
 
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""

@@ -23,6 +23,7 @@ from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.strangers import Strangers
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batches_from
 from ringleader.snapshot.checks import (
@@ -167,6 +168,7 @@ def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     signals, judge = snapshot.signals, snapshot.judge
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
+    yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
     yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
     for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
@@ -286,6 +288,7 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
             lambda: read("lockstep", actor, Lockstep.from_arrays),
             suspicions=suspicions,
             evidence=evidence,
+            find_strangers=(lambda: Strangers(**stored.arrays("strangers"))) if stored.has("strangers") else None,
         )
         finder = cache(lambda: read("cores", actor, Cores.from_arrays))
     readable = [k for k in modes if stored.has(f"inputs-{k}")]
@@ -294,8 +297,8 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     )
     judge = _stored_judge(snapshot, stored, label_free) if snapshot.judged else None
     if finder is not None:
-        derived_names = ("evidence", "lockstep", "cores", *(f"suspicion-{k}" for k in modes))
-        stored.sources.update(dict.fromkeys(derived_names, signals))
+        derived_names = ("evidence", "lockstep", "strangers", "cores", *(f"suspicion-{k}" for k in modes))
+        stored.sources.update(dict.fromkeys(filter(stored.has, derived_names), signals))
         stored.sources.update({f"inputs-{k}": label_free for k in readable})
     return replace(snapshot, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
 

@@ -76,7 +76,7 @@ class CudaBackend:
     def __init__(self, name: str, device: Device, host: Any) -> None:
         self.name, self.device, self.host, self.kind = name, device, host, device.kind
         self.stable_order, self.lockstep_of_actors = host.stable_order, host.lockstep_of_actors
-        self.support_of_groups = host.support_of_groups
+        self.support_of_groups, self.topic_counts = host.support_of_groups, host.topic_counts
         self._kept: dict[int, tuple[Any, Any]] = {}
 
     def __reduce__(self) -> tuple[type[CudaBackend], tuple[str, Device, Any]]:

@@ -13,6 +13,7 @@ from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Sta
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import pairs as compiled_pairs
+from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
 from ringleader.kernels.tree import part_level, tree_sum
 from ringleader.runtime.executor import Threads
@@ -33,6 +34,7 @@ class NumbaBackend(HostArrays):
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
+    topic_counts = staticmethod(compiled_topics.topic_counts)
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

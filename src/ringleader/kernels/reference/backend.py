@@ -7,7 +7,7 @@ from ringleader.kernels.checks import check_blocks, check_cells, check_codes, ch
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
-from ringleader.kernels.reference import pairs
+from ringleader.kernels.reference import pairs, topics
 from ringleader.kernels.single_block import head_moments
 
 
@@ -21,6 +21,7 @@ class ReferenceBackend(HostArrays):
     lockstep_of_actors = staticmethod(pairs.lockstep_of_actors)
     support_of_groups = staticmethod(pairs.support_of_groups)
     stable_order = staticmethod(pairs.stable_order)
+    topic_counts = staticmethod(topics.topic_counts)
 
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
