@@ -148,7 +148,7 @@ def _said_plainly() -> Iterator[None]:
         ) from error
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
         raise DeviceError(
-            f"the GPU failed: {_first_line(error)}; the last checkpoint is kept, and {CPU_INSTEAD}"
+            f"the GPU failed: {_first_line(error)}; try again, or {CPU_INSTEAD}, which resumes a checkpoint too"
         ) from error
 
 
