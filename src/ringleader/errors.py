@@ -18,6 +18,7 @@ IN_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"--axis ('[^']*'|\S+)", lambda m: f"modes=[{m[1].strip(chr(39))!r}]"),
     (r"--target-kind (\w+)", r'target_kind="\1"'),
     (r"--encoding (\S+)", r'encoding="\1"'),
+    (r"--device (\w+)", r'device="\1"'),
     (r"--(strict|resume|overwrite)\b", r"\1=True"),
     (r"with --temp-directory", "with temp_directory="),
     (r"with --memory-limit", "with memory_limit="),

@@ -51,7 +51,7 @@ def begin(backend: str, folder: Path) -> None:
 
 @NO_GPU
 def test_cuda_without_a_gpu_is_refused_with_what_to_do() -> None:
-    with pytest.raises(DeviceError, match="--device cpu"):
+    with pytest.raises(DeviceError, match='use device="cpu"'):
         rl.RingDetector(device="cuda").fit(tensor())
 
 

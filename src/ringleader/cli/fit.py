@@ -178,7 +178,7 @@ def _learn(
             )
     except DeviceError as failed:
         if has_checkpoint(out):
-            raise DeviceError(f"{failed}; what was learned so far is in {out}: go on with --resume") from failed
+            raise DeviceError(f"{failed.message}; what was learned so far is in {out}: go on with --resume") from failed
         raise
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (

@@ -159,7 +159,7 @@ def unavailable(name: str) -> str | None:
     try:
         get_backend(name, 1)
     except DeviceError as error:
-        return str(error)
+        return error.message
     return None
 
 

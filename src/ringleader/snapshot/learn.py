@@ -97,9 +97,12 @@ def _learn(
             raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
+    chosen = parameters
     if runtime is not None:
-        check_cluster(model_config(parameters, tensor, seed))  # before anything takes its time
-    config, rows, lockstep = _start(parameters, tensor, seed)
+        if parameters.get("device", "auto") == "auto":
+            chosen = {**parameters, "device": "cpu"}  # the workers' processors
+        check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
+    config, rows, lockstep = _start(chosen, tensor, seed)
     if old is not None:
         given = "backend" in (parameters["settings"] or {})
         config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -58,11 +61,26 @@ class Device(Protocol):
     kind: str
     xp: Any
 
+    def guard(self) -> AbstractContextManager[None]: ...
     def owns(self, array: Any) -> bool: ...
     def array(self, array: Any, dtype: Any = None) -> Any: ...
     def host(self, array: Any) -> npt.NDArray[Any]: ...
     def pointer(self, array: Any) -> int: ...
     def launch(self, kernel: str, form: Form, blocks: int, arguments: Any, shared: int | None = None) -> None: ...
+
+
+Operation = TypeVar("Operation", bound=Callable[..., Any])
+
+
+def _guarded(operation: Operation) -> Operation:
+    """The operation with the device's errors in words."""
+
+    @functools.wraps(operation)
+    def guarded(self: CudaBackend, *given: Any, **named: Any) -> Any:
+        with self.device.guard():
+            return operation(self, *given, **named)
+
+    return cast(Operation, guarded)
 
 
 class CudaBackend:
@@ -82,14 +100,17 @@ class CudaBackend:
     def __reduce__(self) -> tuple[type[CudaBackend], tuple[str, Device, Any]]:
         return CudaBackend, (self.name, self.device, self.host)
 
+    @_guarded
     def with_room(self, codes: Codes, negatives: int) -> Any:
         tuples = self.device.xp.empty((len(codes), codes.shape[1] + negatives), np.int32)
         tuples[:, : codes.shape[1]] = self._here(codes, np.int32)
         return self._as_device(tuples)
 
+    @_guarded
     def place(self, factors: Factors) -> Any:
         return self.device.array(self._here(factors, factors.dtype))
 
+    @_guarded
     def fetch(self, array: Any) -> npt.NDArray[Any]:
         if not self.device.owns(array):
             return np.asarray(array)
@@ -99,6 +120,7 @@ class CudaBackend:
             self._keep(copy, array)
         return copy
 
+    @_guarded
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Any = None) -> Blocks:
         offsets, n_cells = self._here(own[0], np.int64), len(own[1])
         chosen = self.device.xp.arange(len(offsets) - 1, dtype=np.int32)
@@ -114,6 +136,7 @@ class CudaBackend:
         arrays = [name for name in blocks._fields if name not in ("mode", "tasks")]
         return blocks._replace(**{name: self._as_device(getattr(blocks, name)) for name in arrays})
 
+    @_guarded
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         here, codes = self._here(tuples, np.int32), self._here(pool, np.int32)
         width, form = tuples.shape[1], Form(1, "double", 0, 0)
@@ -122,6 +145,7 @@ class CudaBackend:
         self._launch("draw_negatives", form, -(-len(tuples) // LANES), arguments)
         self._back(tuples, here)
 
+    @_guarded
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Any, Any]:
         xp, draws = self.device.xp, len(tuples) * (tuples.shape[1] - modes)
         here, keys = self._here(tuples, np.int32), xp.empty(draws, np.uint64)
@@ -137,6 +161,7 @@ class CudaBackend:
             return self._as_device(offsets), self._as_device(cells)
         return self.device.host(offsets), self.device.host(cells)
 
+    @_guarded
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
     ) -> None:
@@ -165,11 +190,13 @@ class CudaBackend:
             self._back(statistics.second, second)
             self._back(statistics.first, first)
 
+    @_guarded
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
         here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)
         return self._moments(here, lists, rule, form)
 
+    @_guarded
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         check_cells(view, cells)
         xp, form, count = self.device.xp, form_of(view, -1), len(cells)
@@ -185,10 +212,12 @@ class CudaBackend:
         gradient, curvature = self._moments(here, lists, rule, form, own_row)
         return gradient[0], curvature[0]
 
+    @_guarded
     def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
         rows = self._here(factors, factors.dtype)[span[0] : span[1]]
         return rows_log_prior(rows, rule, self.device.xp, ROWS_AT_ONCE)
 
+    @_guarded
     def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
         total, here = np.zeros(factors.shape[1]), self._here(factors, factors.dtype)
         for first in range(span[0], span[1], ROWS_AT_ONCE):
@@ -196,6 +225,7 @@ class CudaBackend:
             total += self.device.host((rows * rows).sum(axis=0))
         return total
 
+    @_guarded
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
         xp, count = self.device.xp, len(codes)
@@ -205,6 +235,7 @@ class CudaBackend:
         self._launch("log_odds", form, -(-count // LANES), [seen, WHOLE(count), POINTER(self._at(out))])
         return self.device.host(out)
 
+    @_guarded
     def log_likelihood(self, view: View) -> tuple[float, float]:
         check_view(view)
         here, form, count = self._view(view), form_of(view, -1), len(view.tuples)
@@ -216,6 +247,7 @@ class CudaBackend:
         own, drawn = np.cumsum(self.device.host(totals), axis=0)[-1] if pieces else (0.0, 0.0)
         return float(own), float(drawn)
 
+    @_guarded
     def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
         check_blocks(view, blocks)
         here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)

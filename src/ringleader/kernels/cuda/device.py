@@ -6,7 +6,7 @@ import ctypes
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,10 @@ def open_device() -> CupyDevice:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no GPU can be used here: {_first_line(error)}; {CPU_INSTEAD}") from error
+        raise DeviceError(
+            f"no GPU can be used here ({_first_line(error)}); install an NVIDIA driver for CUDA "
+            f"{cupy.cuda.runtime.runtimeGetVersion() // 1000} or newer, or {CPU_INSTEAD}"
+        ) from error
     if count == 0:
         raise DeviceError(f"there is no NVIDIA GPU on this machine; {CPU_INSTEAD}")
     return CupyDevice()
@@ -67,21 +70,23 @@ class CupyDevice:
     def owns(self, array: Any) -> bool:
         return isinstance(array, self.xp.ndarray)
 
+    def guard(self) -> AbstractContextManager[None]:
+        """Within it, what goes wrong on the device is raised as a ``DeviceError`` that says what to do."""
+        return _said_plainly()
+
     def array(self, array: npt.ArrayLike, dtype: Any = None) -> Any:
         """A copy on the device."""
-        with _said_plainly():
-            return self.xp.array(array, dtype, order="C")
+        return self.xp.array(array, dtype, order="C")
 
     def host(self, array: Any) -> npt.NDArray[Any]:
         """A copy for the host, in page-locked memory where it is large."""
         from cupyx import empty_pinned
 
-        with _said_plainly():
-            if array.nbytes < PINNED_BYTES:
-                return np.asarray(array.get())
-            out: npt.NDArray[Any] = empty_pinned(array.shape, array.dtype)
-            array.get(out=out)
-            return out
+        if array.nbytes < PINNED_BYTES:
+            return np.asarray(array.get())
+        out: npt.NDArray[Any] = empty_pinned(array.shape, array.dtype)
+        array.get(out=out)
+        return out
 
     def pointer(self, array: Any) -> int:
         return int(array.data.ptr)
@@ -89,13 +94,12 @@ class CupyDevice:
     def launch(self, kernel: str, form: Form, blocks: int, arguments: Sequence[Any], shared: int | None = None) -> None:
         size = form.shared if shared is None else shared
         places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        with _said_plainly():
-            compiled = _compiled(kernel, form.definitions)
-            if size > SHARED_BYTES and compiled.max_dynamic_shared_size_bytes < size:
-                compiled.max_dynamic_shared_size_bytes = size
-            stream = self.xp.cuda.get_current_stream().ptr
-            start = self.xp.cuda.driver.launchKernel
-            start(compiled.kernel.ptr, blocks, 1, 1, LANES, 1, 1, size, stream, ctypes.addressof(places), 0)
+        compiled = _compiled(kernel, form.definitions)
+        if size > SHARED_BYTES and compiled.max_dynamic_shared_size_bytes < size:
+            compiled.max_dynamic_shared_size_bytes = size
+        stream = self.xp.cuda.get_current_stream().ptr
+        start = self.xp.cuda.driver.launchKernel
+        start(compiled.kernel.ptr, blocks, 1, 1, LANES, 1, 1, size, stream, ctypes.addressof(places), 0)
 
 
 @functools.cache
@@ -144,7 +148,7 @@ def _said_plainly() -> Iterator[None]:
         ) from error
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
         raise DeviceError(
-            f"the GPU failed: {_first_line(error)}; the last checkpoint is kept, and {CPU_INSTEAD}"
+            f"the GPU failed: {_first_line(error)}; try again, or {CPU_INSTEAD}, which resumes a checkpoint too"
         ) from error
 
 

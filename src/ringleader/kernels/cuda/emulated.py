@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,9 @@ class EmulatedDevice:
 
     def owns(self, array: Any) -> bool:
         return isinstance(array, DeviceArray)
+
+    def guard(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def array(self, array: npt.ArrayLike, dtype: Any = None) -> Any:
         """A copy on the device."""
