@@ -58,7 +58,7 @@ HISSING = ("ss", "us", "x", "z", "ch", "sh")
 """Ends of names whose plural takes an ``es``."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the beginning of a formula."""
-BEHIND_SEPARATOR = re.compile(r"([;\t|\r\n][ \"]*)([=+\-@＝＋－＠])")
+BEHIND_SEPARATOR = re.compile(r"([;\t|][ \"]*)([=+\-@＝＋－＠])")
 """The same behind what separates fields elsewhere: a spreadsheet set to semicolons begins a cell there."""
 STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Controls and direction marks: they steer the terminal or the editor that shows a CSV."""

@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -166,7 +167,12 @@ def run() -> None:
         _stop(f"bug: {type(error).__name__}: {error}; {REPORT}", 1)
 
 
-def _stopped(number: int, frame: object) -> None:
+def _stopped(number: int, frame: FrameType | None) -> None:
+    if frame is not None and frame.f_code.co_name == "__del__" and hasattr(signal, "setitimer"):
+        # What is raised in a finaliser is ignored: try again a moment later.
+        signal.signal(signal.SIGALRM, lambda _, later: _stopped(number, later))
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        return
     STOPPED.append(128 + number)
     raise SystemExit(128 + number)
 

@@ -6,6 +6,7 @@ compiled loops read memory that is not theirs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -134,6 +135,13 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
         )
         require(fits, f"{name} of {part} has a wrong shape")
         require(array.dtype.kind != "f" or np.isfinite(array).all(), f"{name} of {part} is not finite")
+    if kind == "suspicion":
+        require(len(arrays["parts"]) == len(json.loads(arrays["names"].tobytes())) > 0, f"{part} lacks some parts")
+    if kind == "inputs":
+        bursts = [array for name, array in arrays.items() if name.startswith("burst_")]
+        require(all(array.shape == (entities,) for array in bursts), f"bursts of {part} have a wrong shape")
+        width = len(json.loads(arrays["about"].tobytes())["names"])
+        require(arrays["values"].shape[1] == width, f"values of {part} have a wrong shape")
     if kind == "head":
         require(_are_codes(arrays["codes"], entities), f"{part} names entities that are not there")
         require(arrays["root"].shape[:1] == arrays["weights"].shape, f"root of {part} has a wrong shape")
