@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -101,14 +100,12 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``covariates`` is a table of mode, entity and any numbers. With ``checkpoint``, the model is saved there after
-        every sweep; with ``resume``, a stopped fit goes on to the bits of one that was not. ``runtime`` is a cluster
-        to run on, such as ``rl.Ray(workers=4)``: the same bits again.
+        every sweep; ``resume`` goes on with it. ``runtime`` is a cluster, such as ``rl.Ray()``. The bits are the same.
         """
         given = self.get_params(), reviews, labels, covariates
-        with nullcontext() if runtime is None else runtime.start() as workers:
-            self.snapshot_: Snapshot = snapshots.learn(
-                *given, callback=callback, checkpoint=checkpoint, resume=resume, runtime=workers
-            )
+        self.snapshot_: Snapshot = snapshots.learn(
+            *given, callback=callback, checkpoint=checkpoint, resume=resume, runtime=runtime
+        )
         return self
 
     def partial_fit(self, reviews: Any = None, labels: Any = None, *, callback: Callback | None = None) -> RingDetector:

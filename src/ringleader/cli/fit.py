@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,10 +87,11 @@ def command(
     """
     from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
     from ringleader.detector import RingDetector
+    from ringleader.runtime.peers import started
     from ringleader.snapshot import folder as store
 
     _check_place(out, resume=resume, overwrite=overwrite)
-    started = time.perf_counter()
+    began = time.perf_counter()
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -111,7 +111,7 @@ def command(
         with (
             stop_signals(),
             warnings_as_notes(quiet=as_json),
-            nullcontext() if cluster is None else cluster.start() as running,
+            started(cluster) as running,
         ):
             tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
             config = detector.model_config(tensor)
@@ -127,7 +127,7 @@ def command(
             raise KeyboardInterrupt(f"stopped; {left}") from None
         warn(f"stopped; {left}")
         raise
-    summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
+    summary = {**_summary(detector, out, time.perf_counter() - began), "warnings": warnings}
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:

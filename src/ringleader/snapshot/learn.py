@@ -13,14 +13,14 @@ from ringleader.errors import LabelError, ResumeError, SettingsError
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels
 from ringleader.learners import SweepInfo, fit_loop
-from ringleader.learners.cluster import check_cluster, on_workers
-from ringleader.learners.loop import Callback
+from ringleader.learners.cluster import ClusterLearner, check_cluster
+from ringleader.learners.loop import Callback, get_learner
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
-from ringleader.runtime.peers import Runtime
+from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
@@ -53,7 +53,21 @@ def learn(
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
     """
-    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=runtime)
+    with started(runtime) as workers:
+        return _learn(parameters, reviews, labels, covariates, callback, checkpoint, resume, workers)
+
+
+def _learn(
+    parameters: Mapping[str, Any],
+    reviews: Any,
+    labels: Any,
+    covariates: Any,
+    callback: Callback | None,
+    checkpoint: str | os.PathLike[str] | None,
+    resume: bool,
+    workers: Workers | None,
+) -> Snapshot:
+    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=workers)
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)
@@ -69,7 +83,7 @@ def learn(
             raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
-    if runtime is not None:
+    if workers is not None:
         check_cluster(model_config(parameters, tensor, seed))  # before anything takes its time
     config, rows, lockstep = _start(parameters, tensor, seed)
     aligned = labels.align(tensor) if labels is not None else None
@@ -112,9 +126,9 @@ def learn(
         return stop
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-    with on_workers(config, runtime) as learner:
-        measure = None if learner is None else learner.likelihoods
-        last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
+    learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
+    measure = None if learner is None else learner.likelihoods
+    last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if fitted.judged:
         fitted.judge.heads()
