@@ -7,7 +7,6 @@ import importlib
 import os
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
-from ringleader.runtime.peers import Runtime
+from ringleader.runtime.peers import Runtime, started
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import LEARNED, Snapshot
@@ -115,11 +114,10 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
-        With ``checkpoint``, the model is saved there after every sweep; with ``resume``, a fit that was stopped goes
-        on to the bits of one that was not. ``runtime`` is a cluster to run on, such as ``rl.Ray(workers=4)``: the same
-        bits again.
+        With ``checkpoint``, the model is saved there after every sweep; ``resume`` goes on with it. ``runtime`` is a
+        cluster, such as ``rl.Ray()``. The bits are the same.
         """
-        with nullcontext() if runtime is None else runtime.start() as workers:
+        with started(runtime) as workers:
             if columns is not None:
                 reviews = read_reviews(reviews, columns=columns, runtime=workers)
             self.snapshot_, self._stored = snapshots.learn(

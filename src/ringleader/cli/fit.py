@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +110,7 @@ def command(
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
     from ringleader.detector import RingDetector
+    from ringleader.runtime.peers import started
 
     if resume and overwrite:
         raise SettingsError("--resume and --overwrite exclude each other")
@@ -133,11 +133,11 @@ def command(
     cluster = cluster_of(ray, workers)
     with locked(out, "fit", wait=wait, create=True):
         _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
-        started = time.perf_counter()
-        with run_warnings(quiet=as_json), nullcontext() if cluster is None else cluster.start() as running:
+        began = time.perf_counter()
+        with run_warnings(quiet=as_json), started(cluster) as running:
             tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
             _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
-    summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
+    summary = {**_summary(detector, out, time.perf_counter() - began), "warnings": warnings}
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:

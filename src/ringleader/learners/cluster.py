@@ -7,8 +7,6 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +18,13 @@ from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
 from ringleader.kernels.tree import TreeNodes
 from ringleader.known.labels import Target
-from ringleader.learners.loop import get_learner
 from ringleader.learners.passes import Move, Touched, move_share
 from ringleader.model.config import ModelConfig
 from ringleader.model.negatives import negative_pool
 from ringleader.model.problem import Problem
 from ringleader.model.remembered import Remembered
 from ringleader.model.state import State
-from ringleader.runtime.peers import Peers, Runtime, Workers
+from ringleader.runtime.peers import Peers, Workers
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
 from ringleader.shares.part import Rows, joined
@@ -155,16 +152,6 @@ class ClusterLearner:
         return before.replace(
             factors=factors, second=second, first=first, **copies, sweep=common.sweep, steps=common.steps
         )
-
-
-@contextmanager
-def on_workers(config: ModelConfig, runtime: Runtime | None) -> Iterator[ClusterLearner | None]:
-    """The learner of a config on the workers of a runtime, for as long as the block runs; None where there is none."""
-    if runtime is None:
-        yield None
-        return
-    with runtime.start() as workers:
-        yield ClusterLearner(workers, get_learner(config.learner))
 
 
 def check_cluster(config: ModelConfig) -> None:

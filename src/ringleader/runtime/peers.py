@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -143,3 +143,13 @@ class Workers(Runtime, Protocol):
 
     def restart(self) -> None:
         """End all workers and start new ones."""
+
+
+@contextmanager
+def started(runtime: Runtime | None) -> Iterator[Workers | None]:
+    """The workers of a runtime, for as long as the block runs; None where there is none."""
+    if runtime is None:
+        yield None
+    else:
+        with runtime.start() as workers:
+            yield workers

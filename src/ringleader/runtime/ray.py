@@ -20,8 +20,9 @@ from ringleader.runtime.machine import memory_limit, processors
 from ringleader.runtime.peers import Worker
 from ringleader.settings import Settings, Text, Whole
 
-QUIET = {"RAY_IGNORE_UNHANDLED_ERRORS": "1"}
-"""An error of a worker is raised once; Ray would also print it for every message that it had to send."""
+QUIET = {"RAY_IGNORE_UNHANDLED_ERRORS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+"""An error of a worker is raised once; Ray would also print it for every message that it had to send. And nothing is
+sent to anybody: Ray would report how it is used."""
 
 LEAST_STORE = 80 * 2**20
 MOST_STORE = 2 * 2**30

@@ -13,14 +13,14 @@ from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
-from ringleader.learners.cluster import check_cluster, on_workers
-from ringleader.learners.loop import Callback
+from ringleader.learners.cluster import ClusterLearner, check_cluster
+from ringleader.learners.loop import Callback, get_learner
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
-from ringleader.runtime.peers import Runtime
+from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
@@ -61,11 +61,12 @@ def learn(
     command, at : what the history says of it
     keep        : earlier generations that stay in the folder
     """
-    how = (callback, checkpoint, resume, command, at, keep, runtime)
-    if checkpoint is None:
-        return _learn(parameters, reviews, labels, covariates, *how)
-    with writing(checkpoint, create=True):
-        return _learn(parameters, reviews, labels, covariates, *how)
+    how = (callback, checkpoint, resume, command, at, keep)
+    with started(runtime) as workers:
+        if checkpoint is None:
+            return _learn(parameters, reviews, labels, covariates, *how, workers)
+        with writing(checkpoint, create=True):
+            return _learn(parameters, reviews, labels, covariates, *how, workers)
 
 
 def _learn(
@@ -79,9 +80,9 @@ def _learn(
     command: str,
     at: str | None,
     keep: int,
-    runtime: Runtime | None,
+    workers: Workers | None,
 ) -> tuple[Snapshot, Stored | None]:
-    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=runtime)
+    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=workers)
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)
@@ -98,7 +99,7 @@ def _learn(
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
     chosen = parameters
-    if runtime is not None:
+    if workers is not None:
         if parameters.get("device", "auto") == "auto":
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
         check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
@@ -159,9 +160,9 @@ def _learn(
         return stop
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-    with on_workers(config, runtime) as learner:
-        measure = None if learner is None else learner.likelihoods
-        last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
+    learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
+    measure = None if learner is None else learner.likelihoods
+    last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if fitted.judged:
         fitted.judge.heads()
