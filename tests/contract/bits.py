@@ -69,6 +69,7 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
             backend.sweep_blocks(moved, blocks, rule, terms, statistics, cavity)
             made["sweep_blocks"] += [moved.factors, cavity, *statistics]
     made["place"] = made["fetch"] = [backend.fetch(placed.factors)]  # a whole sweep without coming back
+    made["take"] = [backend.take(array, np.array([5, 2])) for array in (factors, placed.factors)]
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
     return made
