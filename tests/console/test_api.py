@@ -37,7 +37,9 @@ def test_an_account_says_why_and_who_decided(opened: Opened) -> None:
     answer = client.get("/api/v1/account", params={"mode": "seller", "entity": "rings4"})
     assert answer.headers["etag"] == '"0"'
     about = answer.json()
-    assert about["entity"] == "rings4" and about["explanation"]["contributions"] and about["decisions"] == []
+    assert about["entity"] == "rings4" and about["decisions"] == []
+    assert about["reasons_for"][0]["sentence"] and len(about["latest_reviews"]) == min(about["reviews"], 50)
+    assert about["partners"][0]["meetings"] > about["partners"][0]["expected"]
     missing = client.get("/api/v1/account", params={"mode": "seller", "entity": "nobody"})
     assert missing.status_code == 404 and "nobody" in missing.json()["detail"]
 

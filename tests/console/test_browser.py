@@ -164,7 +164,7 @@ def test_the_same_by_mouse(browser: Any, opened: Opened, expect: Any) -> None:
     assert faults == []
 
 
-@pytest.mark.parametrize("which", ["shared", "hostile"])
+@pytest.mark.parametrize("which", ["shared", pytest.param("hostile", marks=pytest.mark.slow)])
 def test_every_page_is_whole_quiet_and_accessible(browser: Any, request: pytest.FixtureRequest, which: str) -> None:
     opened: Opened = request.getfixturevalue(which)
     faults: list[str] = []

@@ -8,11 +8,12 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from typing import Any
 import httpx
 import pytest
 
+from ringleader.cli import decisions, serve
 from ringleader.console.decisions import DecisionStore, Draft
+from ringleader.console.server import listening_socket, own_hosts
+from ringleader.errors import ModelFileError, RingleaderError, SettingsError
 
 MAIN = [sys.executable, "-c", "from ringleader.cli import main; main()"]
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @contextmanager
@@ -65,10 +68,9 @@ def test_it_says_where_it_answers_logs_no_query_and_ends_when_told(folder: Path)
     assert server.returncode in (0, 130, -signal.SIGINT)
 
 
-def test_a_port_that_is_taken_is_named(folder: Path, command: Command) -> None:
-    with process(folder) as (_, client):
-        done = command("serve", folder, "--port", client.base_url.port, "--no-browser")
-    assert done.returncode == 2 and "choose another --port" in done.stderr and "Traceback" not in done.stderr
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="choose another --port"):
+        listening_socket("127.0.0.1", taken.getsockname()[1])
 
 
 def test_without_the_extra_it_says_what_to_install(folder: Path, tmp_path: Path) -> None:
@@ -82,40 +84,46 @@ def test_without_the_extra_it_says_what_to_install(folder: Path, tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
-def test_another_address_prints_why_that_matters(tmp_path: Path, command: Command) -> None:
-    done = command("serve", tmp_path, "--host", "0.0.0.0", "--port", "0", "--no-browser")
-    assert done.returncode == 2 and "everyone who reaches this machine" in done.stderr
-    assert "everyone" not in command("serve", tmp_path, "--no-browser").stderr
+def test_another_address_prints_why_that_matters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for host, warned in (("0.0.0.0", True), ("127.0.0.1", False)):
+        with pytest.raises(RingleaderError):
+            serve.command(str(tmp_path / "nothing"), host=host, port=0, no_browser=True)
+        assert ("everyone who reaches this machine" in capsys.readouterr().err) == warned
 
 
-def test_decisions_come_out_as_labels(folder: Path, command: Command, tmp_path: Path) -> None:
-    none = command("decisions", folder)
-    assert none.returncode == 0 and "nothing was decided yet" in none.stderr
-    assert not (folder / "decisions.sqlite").exists()
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("127.0.0.1", {"127.0.0.1:8765", "localhost:8765", "[::1]:8765"}),
+        ("::1", {"127.0.0.1:8765", "localhost:8765", "[::1]:8765"}),
+        ("Box.Example", {"box.example:8765"}),
+    ],
+)
+def test_the_names_of_a_host_have_the_port(host: str, names: set[str]) -> None:
+    assert own_hosts(host, 8765) == names
+
+
+def test_decisions_come_out_as_labels(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    decisions.command(str(folder))
+    assert "nothing was decided yet" in capsys.readouterr().err and not (folder / "decisions.sqlite").exists()
     store = DecisionStore(folder)
-    store.append(
-        [Draft("seller", "rings5", "abuse", "bad", "why"), Draft("seller", "s4", "abuse", "unsure")], key="a", who="ada"
-    )
+    drafts = [Draft("seller", "rings5", "abuse", "bad", "why"), Draft("seller", "s4", "abuse", "unsure")]
+    store.append(drafts, key="a", who="ada")
     store.append([Draft("seller", "s3", "abuse", "good")], key="b", who="bob")
-    shown = command("decisions", folder)
-    assert shown.stdout.split() == [
-        "mode",
-        "entity",
-        "label",
-        "target",
-        *["seller", "rings5", "1", "abuse", "seller", "s3", "0", "abuse"],
-    ]
-    done = command("decisions", folder, "--output", tmp_path / "labels.csv")
-    assert done.returncode == 0
-    assert (
-        tmp_path / "labels.csv"
-    ).read_text() == "mode,entity,label,target\nseller,rings5,1,abuse\nseller,s3,0,abuse\n"
-    log = json.loads(command("decisions", folder, "--log", "--json").stdout)
+    decisions.command(str(folder))
+    words = ["mode", "entity", "label", "target", "seller", "rings5", "1", "abuse", "seller", "s3", "0", "abuse"]
+    assert capsys.readouterr().out.split() == words
+    decisions.command(str(folder), output=str(tmp_path / "labels.csv"))
+    text = "mode,entity,label,target\nseller,rings5,1,abuse\nseller,s3,0,abuse\n"
+    assert (tmp_path / "labels.csv").read_text() == text
+    capsys.readouterr()
+    decisions.command(str(folder), log=True, as_json=True)
+    log = json.loads(capsys.readouterr().out)
     assert [(e["entity"], e["verdict"], e["who"]) for e in log] == [
         ("rings5", "bad", "ada"), ("s4", "unsure", "ada"), ("s3", "good", "bob"),
     ]  # fmt: skip
-    missing = command("decisions", tmp_path)
-    assert missing.returncode == 2 and "no model" in missing.stderr
+    with pytest.raises(ModelFileError, match="no model"):
+        decisions.command(str(tmp_path))
 
 
 @pytest.mark.slow
@@ -149,10 +157,10 @@ def test_kill_9_at_thirty_moments_loses_nothing_that_was_acknowledged(folder: Pa
 
 @pytest.mark.slow
 def test_a_disk_that_takes_no_more_is_told_and_what_was_there_stays(folder: Path) -> None:
-    """The process may write no file beyond 200 KB: the log fills up in the middle of a stream of decisions."""
+    """The process may write no file beyond 1 MB: the log fills up in the middle of a stream of decisions."""
 
     def starve() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
     kept = 0
     with process(folder, before=starve) as (_, client):

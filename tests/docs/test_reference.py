@@ -83,3 +83,16 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_the_page_of_words_is_the_glossary_of_the_report() -> None:
     text = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| ([\w ]+) \| (.+) \|$", text, flags=re.MULTILINE)[1:]) == GLOSSARY
+
+
+def test_the_reference_pages_are_files_that_name_every_command_and_public_name() -> None:
+    pages = {
+        name: (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in ("cli", "python")
+    }
+    missing = [name for name in COMMANDS if f"## {name}\n" not in pages["cli"]]
+    assert missing == [], "run python tools/reference.py"
+    for option in ("--since", "--encoding", "--unlabelled", "--min-reviews"):
+        assert option in pages["cli"], "run python tools/reference.py"
+    for name in ("RingDetector", "read_reviews", "read_labels", "load", "evaluate", "Explanation", "Account", "Cores"):
+        assert f"### {name}\n" in pages["python"], "run python tools/reference.py"
+    assert ":::" not in pages["python"]

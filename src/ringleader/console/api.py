@@ -11,7 +11,7 @@ from ringleader.console.deciding import Console, UnknownError
 from ringleader.console.population import Filters
 from ringleader.console.problems import ProblemDetails
 from ringleader.console.queue import upcoming
-from ringleader.console.rows import account_rows, decision_row
+from ringleader.console.rows import account_details, account_rows, decision_row
 from ringleader.console.verdict import LONGEST_NOTE
 from ringleader.errors import SettingsError
 from ringleader.wording import json_ready
@@ -144,9 +144,9 @@ def api_router(console: Console) -> APIRouter:
         about = (mode, entity, served.target(mode, target))
         response.headers["ETag"] = f'"{store.head(about)}"'
         (row,) = account_rows(live, served, mode, [code], target)
-        explanation = served.snapshot.explain(mode, entity, served.standing(mode, target).target).to_dict()
+        described = served.snapshot.account(mode, entity, served.standing(mode, target).target)
         history = [decision_row(event, store) for event in store.history(about)]
-        return {**row, "mode": mode, "run": served.number, "explanation": explanation, "decisions": history}
+        return {**row, "run": served.number, **account_details(described), "decisions": history}
 
     @router.get("/queue", tags=["accounts"])
     def queue(

@@ -92,9 +92,9 @@ def page_router(pages: Pages) -> APIRouter:
                 "empty_link": "Begin again" if passed else "Look at the decisions",
             }
         code = codes[0]
-        leases.take(leased, code, holder)
         if not 0 <= code < served.populations[served.mode(mode)].size:
             raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
+        leases.take(leased, code, holder)
         account = pages.described.account(served, mode, code, target, partners=False)
         made = card(console, served, pages.addresses(served), account, target=target)
         back = with_query("/queue", {**about, "skip": ",".join(map(str, passed[-300:]))})

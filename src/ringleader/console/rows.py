@@ -11,7 +11,8 @@ import numpy as np
 from ringleader.arrays import Numbers
 from ringleader.console.decisions import Decision, DecisionStore
 from ringleader.console.live import Live, Served
-from ringleader.wording import harmless
+from ringleader.explain import Account, Reason
+from ringleader.wording import harmless, json_ready
 
 
 def account_rows(
@@ -45,6 +46,28 @@ def account_rows(
             }
         )
     return rows
+
+
+def account_details(account: Account, reviews: int = 50) -> dict[str, Any]:
+    """Why an account has its score, with whom it acts, and its latest reviews, as JSON takes them."""
+
+    def reasons(listed: Sequence[Reason]) -> list[dict[str, Any]]:
+        return [{"sentence": r.sentence, "kind": r.kind, "amount": r.amount, "unit": r.unit} for r in listed]
+
+    ready: dict[str, Any] = json_ready(
+        {
+            "mode": account.mode,
+            "target": account.target,
+            "of": account.of,
+            "note": account.note,
+            "without_label": account.without_label,
+            "reasons_for": reasons(account.reasons_for),
+            "reasons_against": reasons(account.reasons_against),
+            "partners": [{**vars(partner), "entity": str(partner.entity)} for partner in account.partners],
+            "latest_reviews": account.reviews.page(0, reviews).to_dict("records"),
+        }
+    )
+    return ready
 
 
 def core_numbers(served: Served, mode: str, codes: Sequence[int]) -> dict[int, list[int]]:

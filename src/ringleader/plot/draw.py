@@ -54,10 +54,22 @@ def draw_on(chart: Chart, ax: Axes) -> Axes:
     draw(chart, ax)
     inches = ax.get_window_extent().width / ax.figure.dpi
     letters = max(int(inches * LETTERS_PER_INCH), 20)
-    ax.set_title(textwrap.fill(ax.get_title(loc="left"), letters), loc="left", fontsize=TEXT + 1, color=INK, wrap=False)
+    ax.set_title(
+        textwrap.fill(ax.get_title(loc="left"), letters),
+        loc="left",
+        fontsize=TEXT + 1,
+        color=INK,
+        wrap=False,
+        pad=_pad(ax),
+    )
     if sum(to_rgb(ax.get_facecolor())) < 1.5:
         _darken(ax)
     return ax
+
+
+def _pad(ax: Axes) -> float:
+    """Points between axes and title: room for the names of what is drawn, where there are any."""
+    return TEXT * 2.2 if ax.get_legend() is not None else 6.0
 
 
 def _darken(ax: Axes) -> None:

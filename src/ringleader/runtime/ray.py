@@ -116,7 +116,7 @@ class RayWorkers:
             return self._run(call, arguments)
         except WorkerLost:
             raise
-        except RingleaderError:
+        except Exception:
             # What one worker cannot do, the others need not wait for: they close what they have open.
             self._get([actor.abandon.remote() for actor in self.actors])
             raise
@@ -151,8 +151,9 @@ class RayWorkers:
                 if isinstance(cause, self.ray.exceptions.RayError):
                     raise self._lost(rank, cause) from error
                 if isinstance(cause, RingleaderError):
-                    raise cause from None
-                raise ClusterError(f"worker {rank} failed: {error}") from error
+                    raise cause from None  # what one process would have said
+                cause.add_note(f"in worker {rank}: {error}")
+                raise cause from None
             except self.ray.exceptions.RayError as error:
                 raise self._lost(rank, error) from error
         return values

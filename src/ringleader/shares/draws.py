@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Codes, Floats
-from ringleader.counters import uniforms
+from ringleader.counters import GOLDEN, uniforms
 from ringleader.kernels.protocol import Backend
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Peers
@@ -28,18 +28,22 @@ class DrawnCells(NamedTuple):
     entities: Codes  # (sum of times,): those entities
 
 
-def draw(cells: Deal, negatives: int, pool: Codes, key: int, threads: int) -> Codes:
-    """The entities drawn for cells, (n, m): a function of their numbers. Same as: ``Backend.draw_negatives``."""
-    drawn = np.empty((len(cells.numbers), negatives), np.int32)
+def draw(backend: Backend, cells: Deal, in_a_row: int, pool: Codes, key: int, drawn: Codes, threads: int) -> None:
+    """Fill ``drawn`` (n, m) with the entities drawn for cells: a function of their numbers.
+
+    The numbers of the first ``in_a_row`` cells follow each other: the kernel counts from zero, so the key is shifted.
+    """
+    if in_a_row:
+        shifted = (key + (int(cells.numbers[0]) << 8) * int(GOLDEN)) % 2**64
+        backend.draw_negatives(drawn[:in_a_row], 0, pool, shifted)
 
     def piece(first: int) -> None:
         numbers = cells.numbers[first : first + PIECE]
-        for j in range(negatives):
+        for j in range(drawn.shape[1]):
             picked = (uniforms(key, numbers, j) * len(pool)).astype(np.int64)
             drawn[first : first + PIECE, j] = pool[picked]
 
-    Threads(threads).map(piece, range(0, len(drawn), PIECE))
-    return drawn
+    Threads(threads).map(piece, range(in_a_row, len(drawn), PIECE))
 
 
 def send_drawn(peers: Peers, ranges: Ranges, contrast: int, cells: Deal, drawn: Codes) -> DrawnCells:

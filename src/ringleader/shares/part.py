@@ -85,7 +85,11 @@ class Part:
         contrast, negatives, modes = config.contrast, config.negatives, len(ranges.shape)
         stream = rows.common.sweep if self.problem.redraws else 0
         key = stream_key(config.seed, stream)
-        drawn = {k: draw(cells, negatives, self.pool, key, config.threads) for k, cells in self.deals.items()}
+        drawn = {}
+        for k, cells in self.deals.items():
+            drawn[k] = np.empty((len(cells.numbers), negatives), np.int32)
+            in_a_row = cells.own if k == RANGE else 0
+            draw(self.backend, cells, in_a_row, self.pool, key, drawn[k], config.threads)
         foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE])
         needed: dict[int, list[Any]] = {}
         for mode in (k for k, dealt in enumerate(ranges.dealt) if dealt):
@@ -166,6 +170,7 @@ class Part:
             second=state.second[-1:].copy(),
             first=state.first[-1:].copy(),
         )
+        self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # room for those of the next sweep
         return Rows(factors, second, first, common)
 
     def movable(self, mode: int) -> int:
