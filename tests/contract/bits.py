@@ -69,6 +69,11 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
             backend.sweep_blocks(moved, blocks, rule, terms, statistics, cavity)
             made["sweep_blocks"] += [moved.factors, cavity, *statistics]
     made["place"] = made["fetch"] = [backend.fetch(placed.factors)]  # a whole sweep without coming back
+    made["take"] = [backend.take(array, np.array([5, 2])) for array in (factors, placed.factors)]
+    topics, counts = rng.random((2, 9, 3)), np.zeros((9, 3))
+    columns = rng.integers(0, 9, 27).astype(np.int32)
+    backend.topic_counts(np.arange(0, 28, 3), columns, topics[0], topics[1], counts, (0, 9))
+    made["topic_counts"] = [counts]
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
     return made

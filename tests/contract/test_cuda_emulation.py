@@ -13,7 +13,7 @@ from bits import results
 from ringleader.kernels.cuda import arguments
 from ringleader.kernels.cuda.backend import CudaBackend
 from ringleader.kernels.cuda.device import FILES, source_text
-from ringleader.kernels.cuda.emulated import SOURCE, EmulatedDevice, compiler
+from ringleader.kernels.cuda.emulated import OPTIONS, SOURCE, EmulatedDevice, compiler
 from ringleader.kernels.protocol import get_backend
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no g++ or clang++ to compile the emulation with")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no g++ or c
 
 def compiled(folder: Path, text: str, *options: str) -> ctypes.CDLL:
     (folder / "kernel.cpp").write_text(text)
-    line = [str(compiler()), "-std=c++17", "-O1", "-shared", "-fPIC", "-DEMULATED", *options]
+    line = [str(compiler()), *OPTIONS, *options]
     line += [f"-I{SOURCE}", "-include", "emulation.h", str(folder / "kernel.cpp"), "-o", str(folder / "kernel.so")]
     subprocess.run(line, check=True)
     return ctypes.CDLL(str(folder / "kernel.so"))

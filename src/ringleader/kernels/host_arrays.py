@@ -28,6 +28,9 @@ class HostArrays:
     def fetch(self, array: Any) -> Any:
         return array
 
+    def take(self, array: Any, places: Any) -> Any:
+        return array[places]
+
     def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
         return rows_log_prior(factors[span[0] : span[1]], rule)
 

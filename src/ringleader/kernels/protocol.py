@@ -30,6 +30,9 @@ class Backend(Protocol):
     def fetch(self, array: Factors) -> Factors:
         """An array of the backend as NumPy's: what ``place`` or a sweep left there."""
 
+    def take(self, array: Any, places: Numbers | Codes) -> Any:
+        """Rows ``places`` of an array, wherever that is, as NumPy's."""
+
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Numbers | None = None) -> Blocks:
         """The blocks of a mode (``entities`` picks some) over the cells of each, and the negatives that drew it."""
 

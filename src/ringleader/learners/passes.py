@@ -107,7 +107,7 @@ def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
         cells = batch_cells(config, cells_in_all, state.sweep, batch)
         if config.learn_lambda:
             _batch_lambda(problem, state, view, cells, scaled)
-        tuples = problem.backend.fetch(view.tuples[problem.backend.place(cells)])
+        tuples = problem.backend.take(view.tuples, cells)
         for mode in problem.sweep_order():
             _move_mode(problem, state, view, _batch_blocks(problem, tuples, mode, cells, scaled), scaled)
             _move_heads(problem, state, mode, scaled)

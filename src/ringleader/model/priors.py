@@ -167,4 +167,4 @@ def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity
             known = ~np.isnan(solved[:, 0])
             rows[known] = solved[known]
         else:
-            rows[:] = problem.backend.fetch(state.rows(mode)[problem.backend.place(codes)])
+            rows[:] = problem.backend.take(state.rows(mode), codes)

@@ -121,6 +121,12 @@ class CudaBackend:
         return copy
 
     @_guarded
+    def take(self, array: Any, places: Any) -> npt.NDArray[Any]:
+        if not self.device.owns(array):
+            return np.asarray(array[places])
+        return self.device.host(array[self.device.array(places)])
+
+    @_guarded
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Any = None) -> Blocks:
         offsets, n_cells = self._here(own[0], np.int64), len(own[1])
         chosen = self.device.xp.arange(len(offsets) - 1, dtype=np.int32)
