@@ -1,7 +1,7 @@
 # make demo: set up and run the main job. make test: every check. See README.md.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 SOURCES := src tests benchmarks examples tools docs/hooks.py
@@ -10,7 +10,7 @@ OLDEST := .venv-oldest
 CHROMIUM := /usr/bin/chromium
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
-.PHONY: install demo chromium test test-slow test-oldest coverage bench figures docs clean
+.PHONY: install demo chromium test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
 
 # A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
 $(VENV)/.installed: pyproject.toml
@@ -32,7 +32,7 @@ chromium:
 	@test -x $(CHROMIUM) || { $(APT) update -qq && $(APT) install -y -qq --no-install-recommends chromium; } \
 		>/dev/null 2>&1 || echo "no chromium: the report is not tested in a browser"
 
-test: $(VENV)/.installed-test chromium
+test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
@@ -40,7 +40,17 @@ test: $(VENV)/.installed-test chromium
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not faults"
+
+# Faults of the disk at every call, kills, damage and forgery of every part, ten minutes of fuzz, load: about an hour.
+test-faults: $(VENV)/.installed-test
+	RINGLEADER_FUZZ_SECONDS=600 $(BIN)/python -m pytest -m "faults or not slow" tests/faults
+
+# On a machine with an NVIDIA GPU: the same tests as everywhere, on the device, and the device's memory watched.
+test-gpu: $(VENV)/.installed-test $(VENV)/.installed-gpu
+	$(BIN)/python -m pytest tests/contract tests/unit/test_device.py -k cuda
+	compute-sanitizer --tool memcheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
+	compute-sanitizer --tool racecheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
 
 # The lower bounds of pyproject.toml, in an environment of its own: they install as wheels and the quick tests pass.
 test-oldest:
@@ -66,6 +76,19 @@ figures: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The test environment by version and hash; make audit: known vulnerabilities, and a bill of materials in build/.
+constraints: $(VENV)/.installed-test
+	$(BIN)/python tools/constraints.py > constraints.txt.partial && mv constraints.txt.partial constraints.txt
+
+audit: $(VENV)/.installed-test $(VENV)/.installed-release
+	mkdir -p build
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-format JSON --output-file build/sbom.json $(BIN)/python
+	$(BIN)/pip-audit --requirement constraints.txt --require-hashes --disable-pip
+
+# Wheel and source distribution, built twice with the same bytes, installed into an empty environment and tried there.
+dist: $(VENV)/.installed-release
+	$(BIN)/python tools/reproducible.py dist
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .coverage site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis test-artifacts

@@ -31,6 +31,7 @@ from machine import ROOT, write_section
 from ringleader.evaluation.results import markdown_table
 
 DIFFICULTIES = ("easy", "medium", "hard")
+ON_TASTES = ("ringleader", "ringleader, no labels", "boosting, behaviour", "boosting, same inputs", "burst", "bptf")
 WITH_PROBABILITIES = ("ringleader", "boosting, behaviour", "boosting, same inputs", "forest, same inputs")
 
 
@@ -39,16 +40,19 @@ def main() -> None:
     parser.add_argument("--figures", action="store_true", help="what the commands of the pages print")
     for name in ("paper", "detection", "real"):
         parser.add_argument(f"--{name}", type=Path, help=f"results of a full run of benchmark {name}")
+    parser.add_argument("--paper-options", default="", help="options that benchmark paper ran with, to be said")
     options = parser.parse_args()
     if options.figures:
         _renew_pages()
     if options.paper:
         text = (options.paper / "tables.md").read_text()
-        intro = "## The paper's experiments\n\n`ringleader benchmark paper --out DIR`."
+        command = " ".join(["ringleader benchmark paper", *options.paper_options.split(), "--out DIR"])
+        intro = f"## The paper's experiments\n\n`{command}`."
         write_section("benchmarks.md", "paper", f"{intro} {text}")
         shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
     if options.detection:
         write_section("detection.md", "markets", f"{_about(options.detection)}\n\n{_markets(options.detection)}")
+        write_section("detection.md", "tastes", f"{_about(options.detection)}\n\n{_tastes(options.detection)}")
     if options.real:
         write_section("detection.md", "real", f"{_about(options.real)}\n\n{_real(options.real)}")
 
@@ -107,6 +111,18 @@ def _markets(folder: Path) -> str:
     )
     parts.append(f"### Probabilities\n\n{said}\n\n{markdown_table(columns, lines)}")
     return "\n\n".join(parts)
+
+
+def _tastes(folder: Path) -> str:
+    rows = pd.read_csv(folder / "detection.csv")
+    rows = rows[~rows["difficulty"].isin(DIFFICULTIES)]
+    lines = []
+    for kind in dict.fromkeys(rows["difficulty"]):
+        for mode in ("seller", "reviewer"):
+            own = rows[(rows["difficulty"] == kind) & (rows["mode"] == mode)].set_index("method")
+            figures = [f"{own.loc[m].auc:.3f} / {own.loc[m].matched_auc:.3f}" for m in ON_TASTES]
+            lines.append([f"{kind}, {mode}s", *figures])
+    return markdown_table(["AUC / activity-matched AUC", *ON_TASTES], lines)
 
 
 def _real(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: writes the reference of the commands from the commands themselves, while the site is built."""
+"""The reference of the commands, from the commands themselves: ``tools/reference.py`` writes it to a page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,3 @@ def command_reference() -> str:
         own = typer.Context(command, info_name=name, parent=context, terminal_width=WIDTH, max_content_width=WIDTH)
         parts.append(f"## {name}\n\n{summary}\n\n```text\n{command.get_help(own).strip()}\n```\n")
     return "\n".join(parts)
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """Adds reference/cli.md, which is no file."""
-    from mkdocs.structure.files import File
-
-    files.append(File.generated(config, "reference/cli.md", content=command_reference()))
-    return files

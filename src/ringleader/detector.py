@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -20,14 +23,20 @@ from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.peers import Runtime
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import LEARNED, Snapshot
 from ringleader.snapshot.parameters import model_config, seed_of
+from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import html_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+UNFITTED = "this RingDetector is not fitted yet; call fit with reviews first"
 
 
 class RingDetector(BaseEstimator):  # type: ignore[misc]
@@ -50,6 +59,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     patience : stop after so many sweeps without a better held-out likelihood; 0 never stops.
     settings : other settings of ``ringleader.model.config.ModelConfig``, by name.
     threads : threads to use; all by default. The answer does not depend on it.
+    device : "cpu", "cuda" (an NVIDIA GPU; needs ringleader[gpu]), or "auto", which takes one where it pays.
     random_state : seed, a whole number.
     """
 
@@ -70,6 +80,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         patience: int = 0,
         settings: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        device: str = "auto",
         random_state: int | None = 0,
     ) -> None:
         self.preset = preset
@@ -86,6 +97,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.settings = settings
         self.threads = threads
+        self.device = device
         self.random_state = random_state
 
     def fit(
@@ -93,26 +105,34 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         reviews: Any,
         labels: Any = None,
         *,
+        columns: Mapping[str, str] | None = None,
         covariates: Any = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        runtime: Runtime | None = None,
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
-        ``covariates`` is a table of mode, entity and any numbers. With ``checkpoint``, the model is saved there after
-        every sweep; with ``resume``, a fit that was stopped goes on to the bits of one that was not.
+        ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
+        With ``checkpoint``, the model is saved there after every sweep; with ``resume``, a fit that was stopped goes
+        on to the bits of one that was not. ``runtime`` is a cluster to run on, such as ``rl.Ray(workers=4)``: the same
+        bits again.
         """
-        self.snapshot_, self._stored = snapshots.learn(
-            self.get_params(),
-            reviews,
-            labels,
-            covariates,
-            callback=callback,
-            checkpoint=checkpoint,
-            resume=resume,
-            at=_now(),
-        )
+        with nullcontext() if runtime is None else runtime.start() as workers:
+            if columns is not None:
+                reviews = read_reviews(reviews, columns=columns, runtime=workers)
+            self.snapshot_, self._stored = snapshots.learn(
+                self.get_params(),
+                reviews,
+                labels,
+                covariates,
+                callback=callback,
+                checkpoint=checkpoint,
+                resume=resume,
+                at=_now(),
+                runtime=workers,
+            )
         return self
 
     def partial_fit(
@@ -141,6 +161,13 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """
         before = self.__dict__.get("_stored")
         self._stored = snapshots.save(self._fitted(), folder, before, overwrite=overwrite, keep=keep)
+
+    def report(self, path: str | os.PathLike[str] = "report.html", *, since: RingDetector | None = None) -> Path:
+        """Writes one HTML page about the model; with ``since``, what changed against that one."""
+        self._fitted()
+        page = importlib.import_module("ringleader.report")  # by name: pages know models, not the other way round
+        written: Path = page.write_report(self, path, since)
+        return written
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""
@@ -198,10 +225,20 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """Learned attributes, such as ``tensor_``, ``labels_`` or ``history_``, are those of the snapshot."""
         if name[:-1] in LEARNED and name.endswith("_") and "snapshot_" in self.__dict__:
             return getattr(self.snapshot_, name[:-1])
+        if name[:-1] in LEARNED and name.endswith("_"):
+            raise NotFittedError(UNFITTED)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __repr__(self, *args: Any, **options: Any) -> str:
+        made: str = super().__repr__(*args, **options)
+        return "\n".join([made, *self.snapshot_.lines()]) if self.__sklearn_is_fitted__() else made
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html_text(line)}</p>" for line in repr(self).splitlines())
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_stored"}  # open files
+        kept = super().__getstate__()
+        return {name: kept[name] for name in kept if name not in ("_stored", "_folders")}  # open files
 
     def __sklearn_is_fitted__(self) -> bool:
         return "snapshot_" in self.__dict__
@@ -209,7 +246,7 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
     def _fitted(self) -> Snapshot:
         """The snapshot as it is now."""
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
+            raise NotFittedError(UNFITTED)
         return self.snapshot_
 
 
@@ -221,5 +258,5 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
     snapshot, stored = snapshots.load(folder)
     detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
-    detector.snapshot_, detector._stored = snapshot, stored
+    detector.snapshot_, detector._stored, detector._folders = snapshot, stored, {Path(folder).resolve()}
     return detector

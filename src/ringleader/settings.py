@@ -125,6 +125,19 @@ class Flag:
 
 
 @dataclasses.dataclass(frozen=True)
+class Text:
+    """Words; with ``optional``, or None."""
+
+    optional: bool = False
+
+    def allows(self, value: Any) -> bool:
+        return self.optional if value is None else isinstance(value, str) and bool(value)
+
+    def describe(self) -> str:
+        return f"words{_or_none(self.optional)}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Names:
     """One or more names in a tuple or list; with ``optional``, or None."""
 

@@ -5,6 +5,7 @@ Names are hostile until they have been here: ids, columns and files are chosen b
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import unicodedata
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 GLOSSARY = {
     "agreement": "the part of a group's reviews at its places that are on the same side of the rating scale",
@@ -56,6 +58,8 @@ HISSING = ("ss", "us", "x", "z", "ch", "sh")
 """Ends of names whose plural takes an ``es``."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the beginning of a formula."""
+BEHIND_SEPARATOR = re.compile(r"([;\t|\r\n][ \"]*)([=+\-@＝＋－＠])")
+"""The same behind what separates fields elsewhere: a spreadsheet set to semicolons begins a cell there."""
 STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Controls and direction marks: they steer the terminal or the editor that shows a CSV."""
 
@@ -88,6 +92,7 @@ def _selects(letter: str) -> bool:
 def defused(text: str) -> str:
     """A name as a CSV may hold it: no formula for a spreadsheet, no control or direction character for a terminal."""
     spelt = STEERING.sub(lambda match: _spelt(match[0]), text)
+    spelt = BEHIND_SEPARATOR.sub(r"\1'\2", spelt)
     return f"'{spelt}" if spelt.startswith(FORMULA) else spelt
 
 
@@ -131,6 +136,55 @@ def number(value: float) -> str:
 def power_of_ten(exponent: float) -> str:
     """``10⁻²¹⁸``, rounded towards one, so that it bounds what it stands for from above."""
     return "10" + str(math.ceil(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def probability(share: float) -> str:
+    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.9943%."""
+    return f"{share:.1%}" if 0.001 <= share <= 0.999 else f"{share:.4%}"
+
+
+def say_judged(row: Mapping[str, Any], target: str | None) -> str:
+    """The probability of a row of scores, or the value where labels are numbers, with its interval; else the score."""
+    for column, shown in (("probability", probability), ("value", "{:.4g}".format)):
+        judged = row.get(column)
+        if judged is not None and judged == judged:
+            low, high = row["lower"], row["upper"]
+            interval = f" (90% interval {shown(low)} to {shown(high)})" if low == low else ""
+            return f"{column} of {harmless(str(target))} {shown(judged)}{interval}"
+    return f"score {row['score']:.4g}"
+
+
+def said_of_label(label: float, target: str | None, without: float | None) -> str:
+    """What is known of a labelled account, what the model would say if it were not known, and why that is asked."""
+    of = "" if target in (None, "abuse") else f" of {harmless(str(target))}"
+    binary = label in (0.0, 1.0)
+    known = f"its label{of} is known: {({1.0: 'bad', 0.0: 'good'})[label] if binary else f'{label:g}'}"
+    if without is None:
+        return f"{known}; the score was learned from it too"
+    said = probability(without) if binary else f"{without:.4g}"
+    return f"{known}; without it the model would say {said}: whether the reviews bear the label out"
+
+
+def said_of_unit(unit: str) -> str:
+    """What the amounts of reasons are parts of."""
+    said = {"log-odds": "what it adds to the log-odds: +0.7 doubles the odds", "value": "what it adds to the value"}
+    return said.get(unit, "what it adds to the score")
+
+
+def html_text(text: str, limit: int = 400) -> str:
+    """Text as a notebook may show it: harmless, and escaped."""
+    return html.escape(harmless(text, limit))
+
+
+def html_table(frame: pd.DataFrame, caption: str, digits: str = ".3g") -> str:
+    """A small table for a notebook: every name harmless and escaped."""
+    head = "".join(f"<th>{html_text(str(name), 60)}</th>" for name in frame.columns)
+    rows = (
+        "".join(f'<td style="text-align:left">{html_text(cell(v, digits, thousands=True), 200)}</td>' for v in row)
+        for row in frame.itertuples(index=False)
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><caption>{html_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: str = "") -> str:

@@ -119,7 +119,7 @@ def test_hostile_names_are_defused_in_csv_and_kept_in_parquet(tmp_path: Path) ->
         (["boosting", "R", "--mode", "seller"], "boosting learns from known accounts; give them with --labels"),
         (["boosting", "R", "--mode", "product", "--labels", "L"], "product has 0 bad and 0 good"),
         (["forest", "R", "--mode", "seller", "--labels", "L", "--target", "theft"], "no target 'theft'"),
-        (["degree", "R", "--mode", "seller", "--output", "a.xls"], "name it .csv, .parquet or .jsonl"),
+        (["degree", "R", "--mode", "seller", "--output", "a.xls"], "name it .csv, .parquet, .jsonl or .xlsx"),
         (["degree", "absent.csv", "--mode", "seller"], "there is no file or folder 'absent.csv'"),
     ],
 )

@@ -19,7 +19,7 @@ def test_check_says_what_is_in_a_table(command: Run, tmp_path: Path) -> None:
     done = command("check", "a.csv", cwd=tmp_path)
     assert done.returncode == 0
     assert "column 'user_id' taken as reviewer" in done.stdout
-    assert "no column for seller, week: left out" in done.stdout
+    assert "no column for seller: left out\nno column for week: left out\n" in done.stdout
     assert "3 rows, 2 used, 2 distinct cells" in done.stdout
     assert "1 rating is not a number" in done.stdout
     assert "a.csv line 3" in done.stdout
@@ -51,6 +51,9 @@ def test_check_json_has_the_promised_keys(command: Run, table: pd.DataFrame, tmp
         (["chekc", "a.csv"], "No such command 'chekc'"),
         (["generate", "out", "--difficulty", "absurd"], "absurd"),
         (["generate", "out", "--reviews", "-5"], "-5"),
+        (["generate", "out", "--tastes", "--kind", "absurd"], "absurd"),
+        (["generate", "out", "--tastes", "--difficulty", "hard"], "--kind"),
+        (["generate", "out", "--kind", "loyal"], "--tastes"),
     ],
 )
 def test_bad_usage_is_one_message_and_status_2(command: Run, tmp_path: Path, words: list[str], message: str) -> None:
@@ -76,6 +79,13 @@ def test_hostile_names_are_shown_harmless(command: Run, tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert "\\u001b[31mred" in done.stdout
+
+
+def test_generate_makes_markets_of_tastes(command: Run, tmp_path: Path) -> None:
+    done = command("generate", "market", "--reviews", 9000, "--tastes", "--kind", "once", "--json", cwd=tmp_path)
+    summary = json.loads(done.stdout)
+    assert summary["reviews"] >= 9000 and summary["abusive"]["seller"] == summary["rings"] == 40
+    assert sorted(path.name for path in (tmp_path / "market").iterdir()) == sorted(summary["files"])
 
 
 def test_generate_writes_three_files_that_check_takes(command: Run, tmp_path: Path) -> None:

@@ -44,11 +44,22 @@ def test_explain_prints_why_and_gives_it_as_data(command: Run, fitted: Path) -> 
     first = json.loads(command("score", fitted, "--mode", "seller", "--top", 1, "--json").stdout)["rows"][0]["entity"]
     shown = command("explain", fitted, "--mode", "seller", first)
     assert shown.returncode == 0, shown.stderr
-    for words in ("rank 1 of", "probability of abuse", "strongest reviews", "Cores", "Known bad accounts"):
+    for words in (
+        "rank 1 of",
+        "probability of abuse",
+        "Speaks for it",
+        "Speaks against it",
+        "strongest reviews",
+        "Cores",
+        "Partners",
+    ):
         assert words in shown.stdout
     data = json.loads(command("explain", fitted, "--mode", "seller", first, "--json").stdout)
     assert data["entity"] == first
-    assert {"contributions", "reviews", "cores", "neighbours", "note"} <= data.keys()
+    assert {"contributions", "reviews", "cores", "neighbours", "note", "reasons", "partners"} <= data.keys()
+    assert {reason["speaks"] for reason in data["reasons"]} <= {"for", "against"}
+    for reason in data["reasons"]:
+        assert reason["sentence"] in shown.stdout
 
 
 def test_explain_of_a_stranger_is_one_clear_sentence(command: Run, fitted: Path) -> None:

@@ -181,7 +181,7 @@ def test_formulas_are_defused_in_csv_alone(command: Run, tmp_path: Path) -> None
         (["--mode", "seller", "--target", "x"], "has no target 'x'"),
         ([], "give --mode NAME"),
         (["--mode", "seller", "--reviews"], "not both"),
-        (["--mode", "seller", "--output", "a.xls"], "name it .csv, .parquet or .jsonl"),
+        (["--mode", "seller", "--output", "a.xls"], "name it .csv, .parquet, .jsonl or .xlsx"),
         (["--mode", "seller", "--output", "/proc/nowhere/a.csv"], "cannot write"),
     ],
 )

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from ringleader.counters import stream_key
-from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, plan_blocks, read_only
+from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import Backend, get_backend
 
@@ -22,8 +22,9 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     """What every operation returns or writes, by its name."""
     rng = np.random.default_rng(rank)
     sizes, negatives = (30, 7, 4), 3
+    codes = np.stack([np.minimum(rng.geometric(0.2, cells) - 1, n - 1) for n in sizes], axis=1).astype(np.int32)
     tuples = np.zeros((cells, 3 + negatives), np.int32)
-    tuples[:, :3] = np.stack([np.minimum(rng.geometric(0.2, cells) - 1, n - 1) for n in sizes], axis=1)
+    tuples[:, :3] = codes
     made: dict[str, list[np.ndarray]] = {"draw_negatives": [tuples]}
     backend.draw_negatives(tuples, 3, tuples[:, 0].copy(), stream_key(1, 2))
     drawn = backend.group_drawn(tuples, 3, sizes[0])
@@ -38,13 +39,23 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     every = np.arange(cells, dtype=np.int32)
     made["lambda_moments"] = list(backend.lambda_moments(view, every, RULE))
     made["head_moments"] = list(backend.head_moments(factors[:9], rng.normal(size=9), np.ones(rank + 1), 0.5, RULE))
-    for name in ("block_moments", "leave_one_out", "sweep_blocks"):
+    fixed = RULE._replace(shape=0.0)
+    made["rows_log_prior"] = [np.array([backend.rows_log_prior(factors, (3, 37), rule) for rule in (RULE, fixed)])]
+    made["column_squares"] = [backend.column_squares(factors, (3, 37))]
+    placed = view._replace(tuples=backend.with_room(codes, negatives), factors=backend.place(factors))
+    backend.draw_negatives(placed.tuples, 3, placed.tuples[:, 0], stream_key(1, 2))
+    made["with_room"] = [backend.fetch(placed.tuples)]
+    for name in ("block_moments", "leave_one_out", "sweep_blocks", "plan"):
         made[name] = []
     for mode, size in enumerate(sizes):
         order = backend.stable_order(tuples[:, mode], size).astype(np.int32)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(tuples[:, mode], minlength=size))])
         own = (offsets[:-1], offsets[1:], order)
         blocks = plan_blocks(mode, np.arange(size), own, (drawn[0][:-1], drawn[0][1:], drawn[1]) if mode == 0 else None)
+        grouped = backend.group_drawn(placed.tuples, 3, size) if mode == 0 else None
+        there = backend.plan(mode, (offsets, order), grouped)
+        made["plan"] += [backend.fetch(part) for part in there[1:7]]
+        backend.sweep_blocks(placed, there, RULE, no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
         made["block_moments"] += backend.block_moments(view, blocks, RULE)
         made["leave_one_out"] += backend.leave_one_out(view, blocks, RULE)
         terms = Terms(np.arange(size + 1), np.zeros(size, np.int32), rng.choice([-1.0, 1.0], size),
@@ -57,6 +68,7 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
             rule = RULE._replace(action=action, nonnegative=nonnegative, step=0.05 if action == 1 else 0.8)
             backend.sweep_blocks(moved, blocks, rule, terms, statistics, cavity)
             made["sweep_blocks"] += [moved.factors, cavity, *statistics]
+    made["place"] = made["fetch"] = [backend.fetch(placed.factors)]  # a whole sweep without coming back
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
     return made
@@ -70,9 +82,9 @@ def _pairs(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndar
     groups = Groups(
         places[0], actor[by_group].astype(np.int32), places[1], group.astype(np.int32), by_group, rng.normal(size=40)
     )
-    exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1)
+    exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1, np.ones((25, 1)), np.ones((25, 1)))
     scores, lengths = np.zeros(len(actor)), np.zeros(25, np.int64)
-    columns, values = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
+    columns, values, _ = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
     row = np.repeat(np.arange(25), lengths)
     dense = np.zeros((25, 25))
     dense[row, columns] = values

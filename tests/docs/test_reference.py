@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringleader.cli.app import COMMANDS
+from ringleader.wording import GLOSSARY
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ringleader"
@@ -77,3 +78,21 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     assert len(pages) > 15
     assert [page for page in pages if f" {page}\n" not in navigation] == []
+
+
+def test_the_page_of_words_is_the_glossary_of_the_report() -> None:
+    text = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| ([\w ]+) \| (.+) \|$", text, flags=re.MULTILINE)[1:]) == GLOSSARY
+
+
+def test_the_reference_pages_are_files_that_name_every_command_and_public_name() -> None:
+    pages = {
+        name: (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in ("cli", "python")
+    }
+    missing = [name for name in COMMANDS if f"## {name}\n" not in pages["cli"]]
+    assert missing == [], "run python tools/reference.py"
+    for option in ("--since", "--encoding", "--unlabelled", "--min-reviews"):
+        assert option in pages["cli"], "run python tools/reference.py"
+    for name in ("RingDetector", "read_reviews", "read_labels", "load", "evaluate", "Explanation", "Account", "Cores"):
+        assert f"### {name}\n" in pages["python"], "run python tools/reference.py"
+    assert ":::" not in pages["python"]

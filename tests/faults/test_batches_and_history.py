@@ -19,8 +19,8 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import ModelBusyError, ModelFileError, RingleaderWarning
-from ringleader.snapshot import history, holder, undo, writing
 from ringleader.snapshot import folder as store
+from ringleader.snapshot import history, holder, undo, writing
 from ringleader.snapshot.batches import content_of, known_reviews
 from ringleader.tensor.sparse import SparseTensor
 

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
-from ringleader.kernels.protocol import Backend, backend_names, get_backend
+from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.kernels.reference.pairs import memberships
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
 
 ORACLE = get_backend("reference")
-every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
+RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
+every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in RUNNABLE], ids=RUNNABLE)
 
 
 @st.composite
@@ -38,16 +39,31 @@ def cut(market: tuple[np.ndarray, int, Places], popularity: float = 1.0, max_gro
     return meet(*market, LockstepSettings(popularity=popularity, max_group=max_group))
 
 
-def count(backend: Backend, meetings: Meetings, rule: PairRule) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the memberships and the dense LLR matrix."""
+def alike(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tastes that explain nothing."""
+    return np.ones((n, 1)), np.ones((n, 1))
+
+
+def differing(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tastes of three topics, of which some bring people together and some keep them apart."""
+    rng = np.random.default_rng(seed)
+    shares, together = rng.dirichlet(np.ones(3), n), rng.uniform(0.1, 9.0, (3, 3))
+    return shares, shares @ (together + together.T)
+
+
+def count(
+    backend: Backend, meetings: Meetings, rule: PairRule, tastes: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of the memberships, and the dense LLR matrices by chance alone and beyond tastes."""
     groups: Groups = meetings.groups
-    exposure: Exposure = expose(meetings)
+    exposure: Exposure = expose(meetings, *(tastes or ()))
     n = len(groups.actor_offsets) - 1
     scores, lengths = np.full(len(groups.members), np.nan), np.full(n, -1, np.int64)
-    columns, values = backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))
-    dense = np.zeros((n, n))
-    dense[np.repeat(np.arange(n), lengths), columns] = values
-    return scores, dense
+    columns, values, beyond = backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))
+    dense, dense_beyond = np.zeros((n, n)), np.zeros((n, n))
+    row = np.repeat(np.arange(n), lengths)
+    dense[row, columns], dense_beyond[row, columns] = values, beyond
+    return scores, dense, dense_beyond
 
 
 @every_backend
@@ -58,6 +74,7 @@ def count(backend: Backend, meetings: Meetings, rule: PairRule) -> tuple[np.ndar
     st.integers(2, 3),
     st.sampled_from([1e-4, 0.3]),
     st.sampled_from([0.0, 1.5]),
+    st.integers(0, 99),
 )
 def test_counting_agrees_with_the_oracle(
     backend: Backend,
@@ -66,13 +83,24 @@ def test_counting_agrees_with_the_oracle(
     min_shared: int,
     floor: float,
     doubt: float,
+    seed: int,
 ) -> None:
-    meetings = cut(market, popularity)
-    scores, dense = count(backend, meetings, PairRule(min_shared, floor, doubt))
-    expected_scores, expected = count(ORACLE, meetings, PairRule(min_shared, floor, doubt))
-    np.testing.assert_allclose(dense, expected, rtol=1e-9, atol=1e-9)
+    meetings, tastes = cut(market, popularity), differing(market[1], seed)
+    scores, *pairs = count(backend, meetings, PairRule(min_shared, floor, doubt), tastes)
+    expected_scores, *expected = count(ORACLE, meetings, PairRule(min_shared, floor, doubt), tastes)
+    np.testing.assert_allclose(pairs, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(dense, dense.T, rtol=1e-9, atol=1e-9)
+    for dense in pairs:
+        np.testing.assert_allclose(dense, dense.T, rtol=1e-9, atol=1e-9)
+
+
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(reviews())
+def test_tastes_that_explain_nothing_change_nothing(backend: Backend, market: tuple[np.ndarray, int, Places]) -> None:
+    meetings = cut(market)
+    _, plain, beyond = count(backend, meetings, PairRule(2, 1e-4, 0.5), alike(market[1]))
+    np.testing.assert_array_equal(plain, beyond)
 
 
 @settings(max_examples=100, deadline=None)
@@ -105,9 +133,9 @@ def test_shared_groups_are_the_product_of_memberships(backend: Backend, market: 
     member = memberships(groups)
     shared = member @ member.T
     n, floor = len(shared), 0.01
-    nowhere = Exposure(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 1)
+    nowhere = Exposure(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 1, *alike(n))
     scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
-    columns, values = backend.lockstep_of_actors(groups, nowhere, PairRule(2, floor, 0.0), scores, lengths, (0, n))
+    columns, values, _ = backend.lockstep_of_actors(groups, nowhere, PairRule(2, floor, 0.0), scores, lengths, (0, n))
     expected = np.where(shared >= 2, shared * np.log(np.maximum(shared, 1) / floor) - (shared - floor), 0.0)
     np.fill_diagonal(expected, 0.0)
     dense = np.zeros((n, n))
@@ -153,7 +181,7 @@ def test_pieces_of_the_work_add_up(backend: Backend, cuts: list[int]) -> None:
         Places(*(rng.integers(0, 3, (2, 200)).astype(np.int32)), 3),
     )
     meetings = cut(market)
-    whole_scores, whole = count(backend, meetings, PairRule(2, 1e-4, 0.5))
+    whole_scores, whole, _ = count(backend, meetings, PairRule(2, 1e-4, 0.5))
     scores, lengths = np.zeros(len(whole_scores)), np.zeros(12, np.int64)
     parts = [
         backend.lockstep_of_actors(meetings.groups, expose(meetings), PairRule(2, 1e-4, 0.5), scores, lengths, (a, b))

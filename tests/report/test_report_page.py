@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,69 @@ def test_every_chart_has_a_title_a_summary_and_its_numbers(context: Context, pag
         assert len(figure.all("p")[0].text) > 30
         assert figure.all("details")[0].all("td")
         assert figure.all("svg")[0].all("path")
+
+
+def test_names_lead_to_account_pages_with_reviews_and_reasons(context: Context, page: str) -> None:
+    root = parse(page)
+    pages = {e.attributes["id"]: e for e in root.all("section") if e.attributes.get("class") == "account"}
+    assert len(pages) == len(context.accounts) > 20
+    assert f"{len(pages)} accounts have a page of their own" in root.text
+    first = context.rankings[0].rows[0]
+    assert first.key in pages
+    text = pages[first.key].text
+    for words in (first.name, "What speaks for it", "What speaks against it", "Whom it acts with", "weigh most"):
+        assert words in text
+    described = context.accounts[int(first.key.removeprefix("account")) - 1]
+    assert described.reviews.rows and any(row[-1] == "most" for row in described.reviews.rows)
+    linked = {a.attributes["href"][1:] for a in root.all("a")}
+    assert set(pages) <= linked  # each can be reached
+    in_cores = {
+        a.attributes["href"][1:] for d in root.all("details") for table in d.all("table") for a in table.all("a")
+    }
+    assert in_cores & set(pages)
+
+
+def test_tables_can_be_saved_from_the_page(context: Context, page: str) -> None:
+    links = [a for a in parse(page).all("a") if "download" in a.attributes]
+    assert len(links) >= len(context.rankings) + len(context.accounts)
+    text = base64.b64decode(links[0].attributes["href"].split(",", 1)[1]).decode()
+    table = pd.read_csv(io.StringIO(text))
+    assert list(table["entity"][:3]) == [row.name for row in context.rankings[0].rows[:3]]
+
+
+def test_the_members_of_a_core_are_all_named_with_what_is_believed_and_known_of_them(context: Context) -> None:
+    core = context.cores[0]
+    for members in core.members:
+        assert members.table.left_out == 0
+        assert members.table.header[-2:] in (("probability", "label"), ("score", "label"))
+    assert "are known bad" in core.verdict and "the model doubts" in core.verdict
+
+
+def test_every_section_is_in_the_navigation_and_every_word_is_explained(page: str) -> None:
+    root = parse(page)
+    linked = {a.attributes["href"][1:] for a in root.all("nav")[0].all("a")}
+    sections = {e.attributes["id"] for e in root.all("main")[0].children if e.tag == "section"}
+    assert sections <= linked
+    explained = [e for e in root.all("dt") if e.attributes.get("id", "").startswith("word-")]
+    words = ("evidence", "lockstep", "core", "density", "expected", "log10_p", "calibration", "effective rank")
+    assert set(words) <= {e.text for e in explained}
+
+
+def test_a_report_since_another_says_who_rose_and_which_groups_are_new() -> None:
+    table = ring_table()
+    ring = table["reviewer"].str.startswith("ring")
+    before = detector().fit(rl.read_reviews(table[~ring]), ring_labels()[8:])
+    after = detector().fit(rl.read_reviews(table), ring_labels()[8:])
+    context = build(after, before)
+    assert context.since is not None
+    found = dict(context.since.parts)
+    assert "New groups" in found and found["New groups"][0].name == "Core 1"
+    assert any(change.name.startswith("rings") for change in found["Sellers that rose"])
+    assert all(change.text for changes in found.values() for change in changes)
+    text = report.page(after, before)
+    assert faults(text) == [] and "Since last time" in text
+    same = build(after, after).since
+    assert same is not None and same.parts == () and "Nobody moved" in same.lead
 
 
 def test_the_core_is_a_block_of_the_matrix(context: Context) -> None:

@@ -17,12 +17,15 @@ from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Sc
 from ringleader.plot.score_data import SWEEPS_DRAWN, SWEEPS_LISTED, training
 from ringleader.report.build import build
 from ringleader.report.context import (
+    AccountPage,
     Context,
     CoreMembers,
     CoreSection,
     HeldOut,
+    Piece,
     Ranked,
     RankingSection,
+    ShownReason,
     Table,
 )
 from ringleader.report.render import render
@@ -76,17 +79,23 @@ def core(number: int, members: int, charts: bool) -> CoreSection:
     ratings = Ratings(**about(members), values=("5",), levels=(4,), core=(1.0,), market=(1.0,))
     who = CoreMembers(f"{members} sellers", Table(("seller", "chance"), rows(members)))
     drawn = (matrix, timeline, ratings) if charts else (None, None, None)
-    return CoreSection(number, f"Core {number}", "They act together.", (), *drawn, (who,))
+    return CoreSection(number, f"Core {number}", "They act together.", "", (), *drawn, (who,))
 
 
 def ranking(key: int, entities: int, known: int) -> RankingSection:
-    ranked = Ranked(1, "a", "0.5", "", None, None, None, "3", "", (), ())
+    ranked = Ranked(1, "a", "", "0.5", "", None, None, None, "3", "", (), ())
     marks = (("known bad", (0.5,) * known),) if known else ()
     chart = Scores(**about(entities), name="score", edges=(0.0, 0.5, 1.0), counts=(1, 2), known=marks)
     ranks = tuple(replace(ranked, rank=i + 1) for i in range(entities))
     return RankingSection(
-        f"ranking{key}", "Sellers to look at first", True, "seller", "score", False, "", 1000, ranks, chart
+        f"ranking{key}", "Sellers to look at first", True, "seller", "seller", "score", False, "", 1000, ranks, chart
     )
+
+
+def account(number: int) -> AccountPage:
+    some, few = Table(("a", "b"), rows(3)), (ShownReason((Piece("It is so"),), "+1.00"),)
+    said = ("seller", f"s{number}", "ranking0", "Rank 1.", "", "what it adds")
+    return AccountPage(f"account{number}", *said, few, (), "Nothing.", some, (), some, None, some)
 
 
 NUMBERS = st.integers(0, 300)
@@ -121,6 +130,7 @@ def contexts(draw: st.DrawFn) -> Context:
         command="ringleader fit",
         command_notes=(),
         version="1",
+        accounts=tuple(account(i) for i in range(draw(st.integers(0, 60)))),
     )
 
 

@@ -103,9 +103,12 @@ def test_rows_in_another_encoding_are_counted_with_their_lines(tmp_path: Path) -
     assert report.modes["reviewer"] == 3
 
 
-def test_utf_16_is_refused_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="UTF-16; save it as UTF-8"):
-        rl.read_reviews(put(tmp_path, (HEADER + GOOD).encode("utf-16")))
+def test_utf_16_is_read_by_its_mark_and_refused_where_it_is_cut_short(tmp_path: Path) -> None:
+    data = (HEADER + GOOD).encode("utf-16")
+    same = rl.read_reviews(put(tmp_path, (HEADER + GOOD).encode()))
+    assert (rl.read_reviews(put(tmp_path, data)).coordinates == same.coordinates).all()
+    with pytest.raises(InputError, match="no text in utf-16"):
+        rl.read_reviews(put(tmp_path, data[:-1]))
 
 
 HOSTILE = [
@@ -307,7 +310,7 @@ def test_a_table_without_one_usable_row_is_refused(tmp_path: Path) -> None:
     [
         ("a,x,5 stars,1500000000\n", "'rating' holds values such as '5 stars'; write plain numbers such as 5 or 4.5"),
         ("a,x,5,04.03.2017\n", "'timestamp' holds values such as '04.03.2017'; write ISO 8601 such as 2017-03-04"),
-        ("a,x,,1500000000\n", "'rating' is empty; fill it, or take another column with --column rating=COLUMN"),
+        ("a,x,,1500000000\n", "'rating' is empty; fill it, or take another column with columns={'rating': 'COLUMN'}"),
         (",x,5,1500000000\n", "'reviewer' is empty"),
     ],
 )

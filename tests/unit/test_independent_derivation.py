@@ -124,7 +124,8 @@ def test_steps_of_lambda_and_heads_are_newtons_and_variances_are_modes() -> None
     g, f = taylor(lambda: log_joint(problem, state), state.component_weights)
     newton = state.component_weights + np.linalg.solve(f, g)
     cells = np.arange(problem.tensor.n_cells, dtype=np.int32)
-    lambda_step(problem, state, view_of(problem, state, draw_sweep(problem, 0)), cells, problem.rule(0))
+    view = view_of(problem, state, draw_sweep(problem, 0))
+    lambda_step(problem, state, problem.backend.lambda_moments(view, cells, problem.rule(0)), problem.rule(0))
     np.testing.assert_allclose(state.component_weights, newton, atol=1e-5)
     for t, target in enumerate(problem.targets):
         rows = state.rows(target.mode)[target.codes]

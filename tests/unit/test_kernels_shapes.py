@@ -11,7 +11,7 @@ import pytest
 from ringleader.errors import ModelFileError
 from ringleader.kernels.checks import check_lists
 from ringleader.kernels.layout import Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
-from ringleader.kernels.protocol import Backend, backend_names, get_backend
+from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.posterior import cell_evidence, cell_log_odds
@@ -21,7 +21,8 @@ from ringleader.model.state import State
 from ringleader.tensor.sparse import SparseTensor
 
 RANK, SIZES = 3, (8, 5)
-every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
+RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
+every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in RUNNABLE], ids=RUNNABLE)
 
 
 def small_view() -> View:

@@ -156,9 +156,10 @@ def test_markdown_of_plain_tables():
     assert markdown_table(["a"], [["1"]]) == "| a |\n|---|\n| 1 |"
 
 
-def test_factorisations_are_averaged_over_their_starts_and_others_are_not(done):
+def test_factorisations_with_random_starts_are_averaged_over_them_and_others_are_not(done):
     rows = done.frames()["starts"]
-    assert set(rows["method"]) == {m for m in SMALL.methods if m not in ("mzoom", "ringleader")}
+    once = {"mzoom", "ringleader", *(m for m in SMALL.methods if m.endswith("[corrected]"))}
+    assert set(rows["method"]) == set(SMALL.methods) - once
     assert ((rows["worst"] <= rows["alone"]) & (rows["alone"] <= rows["best"])).all()
     averaged = done.frames()["methods"].set_index(["method", "mode"])["auc"]
     np.testing.assert_array_equal(rows["averaged"], averaged.loc[list(zip(rows["method"], rows["mode"], strict=True))])

@@ -153,7 +153,7 @@ def test_an_unfinished_fit_is_not_updated(market: Marketplace, tmp_path: Path) -
 
     with pytest.raises(Halted):
         rl.RingDetector(rank=3, epochs=5).fit(market.reviews, checkpoint=tmp_path / "m", callback=halt)
-    with pytest.raises(SettingsError, match="--resume"):
+    with pytest.raises(SettingsError, match="resume=True"):
         rl.load(tmp_path / "m").partial_fit(market.reviews[:50])
 
 

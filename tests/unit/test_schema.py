@@ -57,12 +57,42 @@ def test_all_missing_columns_are_named_at_once_with_the_words_to_add() -> None:
         resolve(["kunde", "artikel", "sterne"])
     said = str(refused.value)
     assert "no column for 'reviewer' and 'product'; found 'kunde', 'artikel', 'sterne'; name them with" in said
-    assert "--column reviewer=COLUMN --column product=COLUMN" in said
+    assert "columns={'reviewer': 'COLUMN', 'product': 'COLUMN'}" in said
     assert "nearest" not in said  # sterne is more like stars than like any reviewer
-    with pytest.raises(SchemaError, match="--column reviewer='the user' --column product=productNo"):
+    with pytest.raises(SchemaError, match=r"columns=\{'reviewer': 'the user', 'product': 'productNo'\}"):
         resolve(["the user", "productNo", "stars"])
     with pytest.raises(SchemaError, match=r"no column 'a' and no column 'b'"):
         resolve(["x", "y"], modes=["one=a", "two=b"])
+
+
+def test_errors_name_parameters_in_python_and_options_in_a_shell() -> None:
+    with pytest.raises(SchemaError) as caught:
+        resolve(["the user", "productNo", "stars"])
+    assert "--" not in str(caught.value)
+    caught.value.in_shell = True
+    assert "--column reviewer='the user' --column product=productNo" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *(("shop", "seller"), ("merchant", "seller"), ("vendor", "seller"), ("store", "seller"), ("when", "week")),
+        *(("date", "week"), ("user", "reviewer"), ("customer", "reviewer"), ("item", "product"), ("asin", "product")),
+        *(("stars", "rating"), ("Grade", "rating"), ("Shop_ID", "seller")),
+    ],
+)
+def test_usual_names_of_columns_are_known(name: str, mode: str) -> None:
+    roles = {"reviewer": "reviewer", "product": "product", "seller": "seller", "rating": "rating", "week": "timestamp"}
+    others = [role for own, role in roles.items() if own != mode]
+    assert resolve([name, *others]).columns[mode] == name
+
+
+def test_where_two_columns_could_be_it_both_are_named_and_none_is_taken() -> None:
+    with pytest.raises(SchemaError, match=r"'user', 'customer' could all be the reviewer, and none is taken"):
+        resolve(["customer", "user", "asin"])
+    with pytest.raises(SchemaError, match=r"'shop', 'store'.*columns=\{'seller': 'shop'\}"):
+        resolve(["store", "reviewer", "asin", "shop"])
+    assert resolve(["reviewer", "customer", "user", "parent_asin", "asin"]).columns["product"] == "parent_asin"
 
 
 def test_a_missing_product_is_an_error_unless_there_are_sellers() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
+from ringleader.kernels.tiles import gram, inverse_factor, product, row_lengths, times_vector, vector_times
 
 SIZES = [(1, 1), (5, 3), (64, 64), (65, 130), (200, 301), (700, 250)]
 
@@ -23,6 +23,9 @@ def test_they_are_what_numpy_says(m: int, p: int) -> None:
     np.testing.assert_allclose(factor, np.linalg.inv(np.linalg.cholesky(block)), atol=1e-9)
     assert np.array_equal(factor, np.tril(factor))
     np.testing.assert_allclose(product(rows, factor.T), rows @ factor.T, atol=1e-10)
+    lengths = np.sqrt(((rows @ factor.T) ** 2).sum(axis=1))
+    single = rows.astype(np.float32)
+    np.testing.assert_allclose(row_lengths(lambda part: single[part], m, factor.T), lengths, rtol=1e-5)
     np.testing.assert_allclose(times_vector(rows, factor[0]), rows @ factor[0], atol=1e-10)
     np.testing.assert_allclose(vector_times(weight, rows), weight @ rows, atol=1e-10)
 
@@ -32,7 +35,9 @@ def everything() -> list[np.ndarray]:
     rows, weight = rng.normal(size=(900, 330)), rng.uniform(0.01, 0.25, 900)
     block = gram(rows, weight) + np.eye(330)
     factor = inverse_factor(block)
-    return [block, factor, product(rows, factor.T), times_vector(rows, factor[0]), vector_times(weight, rows)]
+    single = np.tile(rows.astype(np.float32), (3, 1))
+    lengths = row_lengths(lambda part: single[part], len(single), factor.T)
+    return [block, factor, product(rows, factor.T), lengths, times_vector(rows, factor[0]), vector_times(weight, rows)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -10,15 +10,16 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import ringleader
-from ringleader.cli.options import Quiet, Verbose
+from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.terminal import VOICE, warn
-from ringleader.errors import RingleaderError
+from ringleader.errors import RingleaderError, RingleaderWarning
 from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
@@ -47,6 +48,10 @@ REPORT = (
 )
 
 
+STOPPED: list[int] = []
+"""The exit status that a signal asked for."""
+
+
 class Commands(TyperGroup):
     """Lists commands without importing them."""
 
@@ -63,7 +68,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """A command to run, or to complete the words of; only this one is imported."""
         if args[0] in COMMANDS:
-            return args[0], self.imported(args[0]), args[1:]
+            return args[0], self.imported(args[0]), with_address(args[1:])
         close = difflib.get_close_matches(args[0], COMMANDS, n=1)
         if close and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
@@ -88,9 +93,12 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except RingleaderError as error:
+            error.in_shell = True
+            raise
         except KeyboardInterrupt as stopped:  # Ctrl-C; a command may say what is left of its work
             warn(str(stopped) or "stopped")
-            sys.exit(130)
+            sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
         finally:
             VOICE.quiet = False  # for who runs several commands in one process
 
@@ -129,14 +137,20 @@ def run() -> None:
     # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do.
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # Both end the process by themselves, but would leave temporary files behind.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _stopped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.simplefilter("ignore", RingleaderWarning)  # commands say these themselves
     try:
         app()
         sys.stdout.flush()
     except RingleaderError as error:
-        _stop(f"error: {error}", 2)
+        _stop(f"error: {error.message}", 2)
     except OSError as error:  # what is printed goes to a file on a full disk, say
         where = f"{error.filename}: " if error.filename else ""
         _stop(f"error: {where}{error.strerror or error}", 2)
@@ -144,8 +158,17 @@ def run() -> None:
         _stop("error: there is not enough memory for this; take fewer reviews, or a machine with more", 2)
     except KeyboardInterrupt:  # before the command began, or behind its end
         _stop("stopped", 130)
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        if type(error).__name__ == "PanicException":  # of libraries in Rust; it is no Exception
+            _stop("error: a library gave up, as for want of memory; take fewer reviews, or a machine with more", 2)
         _stop(f"bug: {type(error).__name__}: {error}; {REPORT}", 1)
+
+
+def _stopped(number: int, frame: object) -> None:
+    STOPPED.append(128 + number)
+    raise SystemExit(128 + number)
 
 
 def _stop(message: str, status: int) -> None:

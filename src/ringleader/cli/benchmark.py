@@ -22,6 +22,8 @@ FIRST_SEED = 1000
 """Seeds of the markets; none of them was used to choose a default."""
 ANSWERS, LARGE_ANSWERS = 100_000, 1_000_000
 """Most reviews of the models whose answers are timed: always, and with ``--large``."""
+DEVICE_REVIEWS = 60_000_000
+"""Reviews of the market that a GPU sweeps."""
 
 
 def command(
@@ -46,6 +48,12 @@ def command(
     large: Annotated[
         int, typer.Option("--large", metavar="N", help="For speed: also this size; answers of up to 1,000,000.")
     ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device", metavar="cpu|cuda", help="For speed: cuda has sweeps on a GPU; of 60,000,000 reviews."
+        ),
+    ] = "cpu",
     as_json: Json = False,
 ) -> None:
     """Measure how good it is, and how fast, beside other methods in the same run.
@@ -65,12 +73,14 @@ def command(
         "paper": lambda: _paper(results, quick, reviews, seeds, say),
         "detection": lambda: _detection(results, reviews or 150_000, seeds or 5, say),
         "real": lambda: _real(results, data, seeds or 10, say),
-        "speed": lambda: _speed(results, reviews or 1_000_000, large, say),
+        "speed": lambda: _speed(results, reviews, large, device, say),
     }
     if what not in runs:
         raise SettingsError(f"there is no benchmark {what!r}; choose among {', '.join(runs)}")
     if quick and what != "paper":
         raise SettingsError(f"--quick is for paper; make {what} smaller with --reviews and --seeds")
+    if device not in ("cpu", "cuda") or (device == "cuda" and what != "speed"):
+        raise SettingsError(f"--device is {device!r} for {what}; choose cpu, or cuda for speed")
     rows = runs[what]().to_dict("records")
     if as_json:
         print_json({"benchmark": what, "rows": rows})
@@ -121,11 +131,15 @@ def _real(results: Results, data: str | None, repeats: int, say: Callable[[str],
     return _published(results, "real", results.frames()["real"])
 
 
-def _speed(results: Results, reviews: int, large: int, say: Callable[[str], None]) -> pd.DataFrame:
+def _speed(results: Results, reviews: int | None, large: int, device: str, say: Callable[[str], None]) -> pd.DataFrame:
     import pandas as pd
 
-    from ringleader.evaluation.speed import speed_report
+    from ringleader.evaluation.speed import device_report, speed_report
 
+    if device == "cuda":
+        report = device_report([reviews or DEVICE_REVIEWS, *([large] if large else [])], say=say)
+        return _published(results, "device", pd.DataFrame(report["device"]))
+    reviews = reviews or 1_000_000
     sizes = [min(reviews, ANSWERS)] + ([min(large, LARGE_ANSWERS)] if large else [])
     report = speed_report(reviews, large=large, answers=sizes, say=say)
     return pd.concat([_published(results, name, pd.DataFrame(rows)) for name, rows in report.items()])

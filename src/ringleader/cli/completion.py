@@ -39,13 +39,27 @@ def _difficulties() -> Iterable[str]:
     return DIFFICULTIES
 
 
+def _taste_kinds() -> Iterable[str]:
+    from ringleader.datasets.tastes import KINDS
+
+    return KINDS
+
+
 def _baselines() -> Iterable[str]:
     from ringleader.baselines.registry import baseline_names
 
     return baseline_names()
 
 
+def _devices() -> Iterable[str]:
+    from ringleader.snapshot.parameters import DEVICES
+
+    return DEVICES
+
+
+devices = _among(_devices)
 presets, learners, difficulties = _among(_presets), _among(_learners), _among(_difficulties)
+taste_kinds = _among(_taste_kinds)
 baselines, benchmarks, target_kinds = _among(_baselines), _among(lambda: BENCHMARKS), _among(lambda: TARGET_KINDS)
 
 

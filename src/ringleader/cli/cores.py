@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringleader.cli.models import open_snapshot
-from ringleader.cli.options import Json, ModelFolder, Raw, Top
+from ringleader.cli.options import Json, ModelFolder, Overwrite, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
 from ringleader.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ringleader.cores import Cores
+    from ringleader.snapshot import Snapshot
     from ringleader.tensor.sparse import SparseTensor
 
 
@@ -29,19 +32,22 @@ def command(
         ),
     ] = None,
     raw: Raw = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """List the groups that act in lockstep, the most significant first.
 
     Example: ringleader cores model --output cores
     """
+    if output and not overwrite:
+        _refuse_other_files(Path(output))
     snapshot = open_snapshot(model)
     cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
         cores = cores[:top]
     if output:
-        write_cores(cores, tensor, output, raw=raw)
-    frame = cores.frame(tensor)
+        write_cores(cores, tensor, output, raw=raw, table=with_verdicts(cores.frame(tensor), snapshot, cores))
+    frame = with_verdicts(cores.frame(tensor), snapshot, cores)
     if as_json:
         members = cores.members_frame(tensor)
         rows = [
@@ -62,8 +68,38 @@ def command(
     show_first(frame, every=top is not None, write="DIR")
 
 
-def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool) -> None:
-    """cores.csv, members.csv, reviews.csv, and the two files of each block."""
+def _refuse_other_files(folder: Path) -> None:
+    """Lists of cores replace earlier ones; a file of the same name that is none, such as a review table, stays."""
+    for name in ("cores.csv", "members.csv", "reviews.csv"):
+        try:
+            with (folder / name).open("rb") as handle:
+                header = handle.read(80)
+        except OSError:  # it is not there, or cannot be written either
+            continue
+        if header.strip(b'"')[:4] != b"core":
+            raise StorageError(f"{folder / name} is no list of cores; choose another folder, or --overwrite")
+
+
+def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:
+    """The table of cores with how many of those who act abuse, and what that makes of each."""
+    from ringleader.cores.tables import free_name
+    from ringleader.cores.verdict import verdicts
+
+    tensor, actor = snapshot.tensor, snapshot.config.contrast
+    probabilities = {}
+    for name in {name for core in cores for name in core.members}:
+        scorer = snapshot.scorer(name)
+        if scorer.kind == "head" and scorer.target is not None and scorer.target.kind == "binary":
+            probabilities[name] = scorer.score
+    made = verdicts(cores, tensor, actor, probabilities)
+    at = list(frame.columns).index("side") + 1
+    frame.insert(at, free_name("verdict", frame.columns), ["honest group?" if v.honest else "ring" for v in made])
+    frame[free_name("abusive", frame.columns)] = [v.abusive[tensor.modes[actor]] for v in made]
+    return frame
+
+
+def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool, table: pd.DataFrame) -> None:
+    """cores.csv (``table``), members.csv, reviews.csv, and the two files of each block."""
     from ringleader.cores import write_blocks
 
     target = Path(folder)
@@ -72,7 +108,7 @@ def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool) -
     except OSError as error:
         raise StorageError(f"cannot make the folder {folder}: {error.strerror or error}; choose another") from error
     tables = {
-        "cores": cores.frame(tensor),
+        "cores": table,
         "members": cores.members_frame(tensor),
         "reviews": cores.reviews_frame(tensor),
     }

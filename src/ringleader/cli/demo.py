@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.labels import Labels
 
+FIRST_RUN = "learning; the first run compiles the kernels too, which takes most of its time, and is done once"
 TOP, CORES = 10, 5
 HOLDOUT = 0.2
 """Share of the labels that the report measures on."""
@@ -47,14 +52,14 @@ def command(
     target = Path(folder)
     if not is_free(target / "model") and not is_model(target / "model"):
         raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
-    marketplace(reviews, seed=seed).write(target)
+    marketplace(reviews, seed=seed).write(target, overwrite=is_model(target / "model"))
     tensor = read_reviews(target / "reviews.parquet")
     known = read_labels(target / "labels.csv")
     note(
         f"made a marketplace with known rings in {folder}: {len(tensor):,} reviews, {len(known):,} labels",
         quiet=as_json,
     )
-    note("learning; the first run also compiles the kernels, which takes about a minute", quiet=as_json)
+    note("learning" if _compiled() else FIRST_RUN, quiet=as_json)
     model = RingDetector(holdout=HOLDOUT, random_state=seed)
     config = model.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
@@ -73,21 +78,15 @@ def command(
 
 def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
     """What the demo tells, as data."""
-    import numpy as np
-
     from ringleader.evaluation.gain import label_gain
     from ringleader.known.labels import DEFAULT_TARGET
-    from ringleader.report.ranking import Subject, main_reasons, subjects
 
     tensor = model.tensor_
     bad = {(e.mode, e.entity): e.value > 0 for e in truth.entries if e.target == DEFAULT_TARGET}
-    subject = next((s for s in subjects(model) if s.mode == "seller"), Subject("seller", None, None))
-    frame = model.scores("seller", subject.name)
-    first = frame.head(TOP)
-    codes = tensor.vocabulary("seller").lookup(first["entity"].to_numpy()).astype(np.int64)
-    reasons, _ = main_reasons(model, subject, codes)
+    first = model.scores("seller").head(TOP)
+    reasons = [model.snapshot_.account("seller", entity).reasons_for for entity in first["entity"]]
     top = [
-        {**row, "abusive": bad.get(("seller", str(row["entity"]))), "reason": why[0].text if why else None}
+        {**row, "abusive": bad.get(("seller", str(row["entity"]))), "reason": why[0].sentence if why else None}
         for row, why in zip(json_ready(first.to_dict("records")), reasons, strict=True)
     ]
     cores = model.cores()
@@ -120,7 +119,7 @@ def _show(story: dict[str, Any]) -> None:
         ["rank", "seller", "probability", "90% interval", "in truth", "main reason"],
         [[str(s["rank"]), str(s["entity"]), _share(s["probability"]), f"{_share(s['lower'])} to {_share(s['upper'])}",
           _truth(s), s["reason"] or ""] for s in story["sellers"]],
-        limit=110,
+        limit=200,
     )  # fmt: skip
     right = sum(bool(s["abusive"]) for s in story["sellers"])
     print(f"{right} of {len(story['sellers'])} truly were abusive; of all sellers {story['abusive_share']:.0%} are")
@@ -137,9 +136,25 @@ def _show(story: dict[str, Any]) -> None:
          for g in story["gain"]],
     )  # fmt: skip
     print(f"\n{story['seconds']:.0f} s. The report is {harmless(story['report'], 400)}: open it in a browser.")
-    print(f"Ask the model more: ringleader explain {harmless(story['model'], 400)} --mode seller ", end="")
-    print(harmless(str(story["sellers"][0]["entity"])))
-    print(f"Look, decide, and see it learn: ringleader serve {harmless(story['model'], 400)}")
+    words = ("explain", harmless(story["model"], 400), "--mode", "seller", harmless(str(story["sellers"][0]["entity"])))
+    print(f"Ask the model more: {shlex.join((_own_name(), *words))}")
+    console = shlex.join((_own_name(), "serve", harmless(story["model"], 400)))
+    print(f"Look, decide, and see it learn: {console}")
+
+
+def _own_name() -> str:
+    """How this command is called here: by its name where the shell finds it, else by the path it was called by."""
+    called = Path(sys.argv[0])
+    found = shutil.which("ringleader")
+    if called.name != "ringleader" or (found is not None and called.exists() and Path(found).samefile(called)):
+        return "ringleader"
+    return str(called)
+
+
+def _compiled() -> bool:
+    """Whether kernels were compiled here before."""
+    folder = os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parents[1] / "kernels"
+    return any(Path(folder).rglob("*.nbi"))
 
 
 def _truth(seller: dict[str, Any]) -> str:

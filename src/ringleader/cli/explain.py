@@ -10,7 +10,7 @@ from ringleader.cli import completion
 from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, TargetName
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.wording import cell, counted, harmless
+from ringleader.wording import cell, harmless, number, probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ringleader.explain import Explanation
 
 WIDEST = 140
-"""Characters of a cell: sentences end with their numbers."""
+"""Characters of a cell."""
+SHOWN = 10
+"""Partners and contributions that are shown."""
 
 
 def command(
@@ -45,41 +47,25 @@ def command(
 
 
 def _show(explanation: Explanation) -> None:
-    from ringleader.explain.reasons import SHOWN
-
-    about = explanation.summary
-    name = f"{harmless(about['mode'])} {harmless(cell(about['entity'], '.15g'))}"
-    print(f"{name}: rank {about['rank']:,} of {about['of']:,}")
-    _show_judgement(about)
-    if about["label"] == about["label"] and about["label"] is not None:
-        use = "the score is as if it were not" if about["label_left_out"] else "the score was learned from it too"
-        print(f"its label is known: {about['label']:g}; {use}")
-    print(f"{counted(about['reviews'], 'review')}, evidence {about['evidence']:.3g}; {harmless(explanation.note, 400)}")
-    contributions = explanation.contributions
-    table = contributions[contributions["contribution"] != 0].head(SHOWN)
-    _section("Why: the largest contributions, beside what is usual", table, _contribution)
-    if about["intercept"]:
-        rest = contributions["contribution"].sum() - table["contribution"].sum()
-        print(f"{rest:+.2f}  all others together\n{about['intercept']:+.2f}  an average account")
-    _section("Its strongest reviews", explanation.reviews, _cells)
+    for line in explanation.lines():
+        print(line)
+    account = explanation.account
+    _section("Partners: whom it met more often than was to be expected", explanation.partners.head(SHOWN), _partner)
+    _section("Its strongest reviews", account.reviews.page(marked=True), _review)
     _section("Cores it belongs to", explanation.cores, _cells)
-    _section("Known bad accounts it shares more with than popularity explains", explanation.neighbours, _neighbour)
+    _show_inputs(explanation)
+    about = explanation.summary
+    print(f"\nEvidence {about['evidence']:.3g}; {harmless(explanation.note, 400)}")
 
 
-def _show_judgement(about: dict[str, Any]) -> None:
-    """The probability, or the value where labels are numbers, with its interval; without labels the score."""
-    for column, shown in (("probability", _share), ("value", "{:.4g}".format)):
-        judged = about.get(column)
-        if judged is not None and judged == judged:
-            low, high = about["lower"], about["upper"]
-            interval = f" (90% interval {shown(low)} to {shown(high)})" if low == low else ""
-            print(f"{column} of {harmless(str(about['target']))} {shown(judged)}{interval}")
-            return
-    print(f"score {about['score']:.4g}")
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}" if 0.001 <= value <= 0.999 else f"{value:.4%}"
+def _show_inputs(explanation: Explanation) -> None:
+    """The largest contributions, input by input; with the rest and the intercept they are the score."""
+    contributions, intercept = explanation.contributions, explanation.summary["intercept"]
+    table = contributions[contributions["contribution"] != 0].head(SHOWN)
+    _section("Input by input: the largest contributions, beside what is usual", table, _contribution)
+    if intercept:
+        rest = contributions["contribution"].sum() - table["contribution"].sum()
+        print(f"{rest:+.2f}  all others together\n{intercept:+.2f}  an average account")
 
 
 def _section(title: str, table: pd.DataFrame, row: Any) -> None:
@@ -92,9 +78,8 @@ def _section(title: str, table: pd.DataFrame, row: Any) -> None:
 
 
 def _contribution(record: dict[str, Any]) -> dict[str, str]:
-    usual = (
-        "" if record["value"] != record["value"] else f"above {min(record['above'], 0.99):.0%}"
-    )  # never all: it is one of them
+    # Never all: it is one of them.
+    usual = "" if record["value"] != record["value"] else f"above {min(record['above'], 0.99):.0%}"
     return {"adds": f"{record['contribution']:+.2f}", "than others": usual, "what": record["sentence"]}
 
 
@@ -102,10 +87,20 @@ def _cells(record: dict[str, Any]) -> dict[str, str]:
     return {str(name): cell(value, ".3g") for name, value in record.items()}
 
 
-def _neighbour(record: dict[str, Any]) -> dict[str, str]:
+def _review(record: dict[str, Any]) -> dict[str, str]:
+    return _cells({name: value for name, value in record.items() if name != "marked"})
+
+
+def _partner(record: dict[str, Any]) -> dict[str, str]:
+    label = {1.0: "known bad", 0.0: "known good"}.get(record["label"], "")
     return {
-        "entity": str(record["entity"]),
-        "shared": str(record["shared"]),
-        "expected": f"{record['expected']:.2g}",
-        **{name: cell(record[name]) for name in ("accounts", "items", "times")},
+        "partner": str(record["entity"]),
+        "mode": str(record["mode"]),
+        "met": f"{record['meetings']:,} of {record['of']:,}",
+        "expected": number(record["expected"]),
+        "probability": probability(record["probability"]) if record["probability"] == record["probability"] else "",
+        "label": label,
+        "from": record["first"],
+        "to": record["last"],
+        "where": cell(record["where"]),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +14,26 @@ import typer
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
 from ringleader.cli.models import KEEP, locked, now
-from ringleader.cli.options import Json, Keep, ReviewTable, Seed, TargetKindOption, Wait
+from ringleader.cli.options import (
+    Json,
+    Keep,
+    RayAddress,
+    ReviewTable,
+    Seed,
+    TargetKindOption,
+    Wait,
+    WorkerCount,
+    cluster_of,
+)
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, warn
-from ringleader.errors import ModelFileError, SettingsError
+from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
+from ringleader.errors import DeviceError, ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.labels import Labels
+    from ringleader.runtime.peers import Workers
     from ringleader.tensor.sparse import SparseTensor
 
 
@@ -77,11 +89,19 @@ def command(
         int,
         typer.Option("--patience", metavar="N", help="Stop after so many sweeps without a better held-out likelihood."),
     ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device", metavar="auto|cpu|cuda", autocompletion=completion.devices, help="auto: a GPU where it pays."
+        ),
+    ] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     target_kind: TargetKindOption = "binary",
     keep: Keep = KEEP,
     wait: Wait = False,
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from reviews and, where there are any, known accounts.
@@ -106,14 +126,17 @@ def command(
         heldout_reviews=heldout_reviews,
         patience=patience,
         threads=reading.threads,
+        device=device,
         random_state=seed,
     )
     _check_place(out, resume=resume, overwrite=overwrite)
+    cluster = cluster_of(ray, workers)
     with locked(out, "fit", wait=wait, create=True):
         _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         started = time.perf_counter()
-        tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json)
-        _learn(detector, tensor, labels, covariates, out, resume=resume, keep=keep, as_json=as_json)
+        with run_warnings(quiet=as_json), nullcontext() if cluster is None else cluster.start() as running:
+            tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
+            _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
     summary = {**_summary(detector, out, time.perf_counter() - started), "warnings": warnings}
     if as_json:
         print_json(summary)
@@ -127,6 +150,7 @@ def _learn(
     labels: Labels | None,
     covariates: str | None,
     out: str,
+    runtime: Workers | None,
     *,
     resume: bool,
     keep: int,
@@ -150,7 +174,12 @@ def _learn(
                 resume=resume,
                 at=now(),
                 keep=keep,
+                runtime=runtime,
             )
+    except DeviceError as failed:
+        if has_checkpoint(out):
+            raise DeviceError(f"{failed.message}; what was learned so far is in {out}: go on with --resume") from failed
+        raise
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (
             f"what was learned so far is in {out}; go on with --resume" if has_checkpoint(out) else "nothing was saved"
@@ -214,6 +243,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "rank": detector.config_.rank,
         "sweeps": detector.state_.sweep,
         "resumed_from": detector.resumed_from_,
+        "device": detector.device_,
         "log_posterior": _finite(last.get("log_posterior")),
         "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
         "effective_rank": _finite(last.get("effective_rank")),
@@ -281,7 +311,8 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["resumed_from"] is not None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
-    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{rank}")
+    where = "" if summary["device"] == "cpu" else f" on {harmless(summary['device'])}"
+    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{where}{rank}")
     mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
     words = ["ringleader", "score", summary["model"], "--mode", mode]
     print(f"model written to {summary['model']}; next: {harmless(shlex.join(words), 400)}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.options import Json
+from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import VOICE, print_json
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, StorageError
 from ringleader.wording import counted
 
 
@@ -18,14 +19,28 @@ def command(
     reviews: Annotated[int, typer.Option("--reviews", metavar="N", help="How many reviews.")] = 100_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another market.")] = 0,
     difficulty: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--difficulty",
             metavar="easy|medium|hard",
             autocompletion=completion.difficulties,
-            help="How well the rings hide.",
+            help="How well the rings hide; medium by default.",
         ),
-    ] = "medium",
+    ] = None,
+    tastes: Annotated[
+        bool,
+        typer.Option("--tastes", help="Another kind of market: loyal tastes, fans, deal hunters, accounts used once."),
+    ] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="NAME",
+            autocompletion=completion.taste_kinds,
+            help="With --tastes, what the market is made of; everything by default.",
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Make a marketplace with known rings: reviews.parquet, labels.csv and truth.csv.
@@ -34,10 +49,21 @@ def command(
     """
     if not folder:
         raise SettingsError("the folder has no name; say where to write the market")
-    from ringleader.datasets.marketplace import marketplace
+    if tastes and difficulty is not None:
+        raise SettingsError("--difficulty is for markets without --tastes; choose what is in those with --kind")
+    if kind is not None and not tastes:
+        raise SettingsError("--kind goes with --tastes; without it choose --difficulty")
+    from ringleader.datasets import marketplace, taste_market
+    from ringleader.datasets.marketplace.generate import FILES
 
-    market = marketplace(reviews, difficulty=difficulty, seed=seed)
-    market.write(folder)
+    there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
+    if there and not overwrite:  # said before the work, and asked again when it is written
+        raise StorageError(f"{folder} holds {' and '.join(there)} already; choose another folder, or --overwrite")
+    if tastes:
+        market = taste_market(reviews, kind=kind or "everything", seed=seed)
+    else:
+        market = marketplace(reviews, difficulty=difficulty or "medium", seed=seed)
+    market.write(folder, overwrite=overwrite)
     truth = market.truth[market.truth["target"] == "abuse"]
     bad = {mode: int(group["label"].sum()) for mode, group in truth.groupby("mode")}
     rings = len({r for text in market.truth["ring"].fillna("") for r in str(text).split("|") if r})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.terminal import note, print_json, print_table
-from ringleader.snapshot import History, history
 from ringleader.wording import counted
+
+if TYPE_CHECKING:
+    from ringleader.snapshot import History
 
 
 def command(model: ModelFolder, as_json: Json = False) -> None:
@@ -15,6 +19,8 @@ def command(model: ModelFolder, as_json: Json = False) -> None:
 
     Example: ringleader history model
     """
+    from ringleader.snapshot import history
+
     show_history(model, history(model), as_json=as_json)
 
 

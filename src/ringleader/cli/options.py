@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ringleader.cli import completion
 from ringleader.cli.terminal import VOICE
 from ringleader.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ringleader.runtime.ray import Ray
+
+LOCAL_CLUSTER = "local"
+"""What --ray stands for without an address."""
+ADDRESS = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
+"""What is an address behind --ray; any other word is not its value."""
 
 
 def _sets_voice(name: str) -> Callable[[typer.Context, bool], bool]:
@@ -41,7 +51,7 @@ Axes = Annotated[
     ),
 ]
 ReviewTable = Annotated[
-    str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, also .gz, .zst.")
+    str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, XLSX, ODS; .gz, .zst.")
 ]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process writes to the model.")]
@@ -58,6 +68,10 @@ MemoryLimit = Annotated[
 ]
 TempDirectory = Annotated[
     str | None, typer.Option("--temp-directory", metavar="DIR", help="Where to put temporary files.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Of text files, such as latin-1; UTF-8 or UTF-16 by default."),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -77,8 +91,9 @@ TargetName = Annotated[
 ]
 Top = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N.")]
 OutputFile = Annotated[
-    str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet or .jsonl file.")
+    str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet, .jsonl or .xlsx file.")
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
 Raw = Annotated[
     bool, typer.Option("--raw", help="In CSV leave names as they are: formulas, and characters that steer a terminal.")
 ]
@@ -91,6 +106,38 @@ TargetKindOption = Annotated[
         help="Whether labels are yes/no or numbers.",
     ),
 ]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster; without an address on one of its own, on this machine.",
+    ),
+]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", metavar="N", min=1, help="With --ray: processes that share the work.")
+]
+
+
+def with_address(words: list[str]) -> list[str]:
+    """The words of a command, with an address behind every ``--ray`` that has none."""
+    filled = []
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        filled.append(word)
+        if word == "--ray" and not ADDRESS.fullmatch(following):
+            filled.append(LOCAL_CLUSTER)
+    return filled
+
+
+def cluster_of(address: str | None, workers: int | None) -> Ray | None:
+    """Where a command shall run, by its options --ray and --workers; None for this process."""
+    if address is None:
+        if workers is not None:
+            raise SettingsError("--workers is for a cluster; add --ray, or give --threads")
+        return None
+    from ringleader.runtime.ray import Ray
+
+    return Ray(address=None if address == LOCAL_CLUSTER else address, workers=workers)
 
 
 def parse_columns(texts: list[str] | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from ringleader.cli.options import (
     Axes,
     Columns,
+    Encoding,
     LabelFile,
     MemoryLimit,
     Strict,
@@ -20,10 +21,11 @@ from ringleader.cli.options import (
 )
 from ringleader.cli.terminal import note, warn
 from ringleader.errors import LabelError
-from ringleader.wording import counted, plural
+from ringleader.wording import counted
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
+    from ringleader.runtime.peers import Runtime
     from ringleader.tensor.sparse import SparseTensor
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -48,8 +50,11 @@ class ReadingOptions:
     memory_limit: MemoryLimit = None
     temp_directory: TempDirectory = None
     threads: Threads = None
+    encoding: Encoding = None
 
-    def read(self, reviews: str, *, target_kind: str = "binary", quiet: bool) -> InputTables:
+    def read(
+        self, reviews: str, *, target_kind: str = "binary", quiet: bool, runtime: Runtime | None = None
+    ) -> InputTables:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
         from ringleader.known.labels import read_labels
         from ringleader.tensor.encode import read_reviews
@@ -64,6 +69,8 @@ class ReadingOptions:
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,
             threads=self.threads,
+            runtime=runtime,
+            encoding=self.encoding,
         )
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
@@ -99,6 +106,8 @@ def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
     warnings = list(tensor.report.warnings) if tensor.report is not None else []
     for text in warnings:
         note(f"note: {text}", quiet=quiet)
+    for mode in tensor.report.dropped if tensor.report is not None else ():
+        note(f"note: no column for {mode}: the model does without it", quiet=quiet)
     return warnings
 
 
@@ -107,18 +116,11 @@ def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> list[
 
     Returns what it warned of.
     """
-    aligned = labels.align(tensor)
-    if aligned.n_labels:
+    from ringleader.known.labels import unmatched
+
+    if labels.align(tensor).n_labels:
         return []
-    mode = labels.entries[0].mode
-    theirs = ", ".join(
-        repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
-    )
-    message = (
-        f"not one of the {counted(len(labels), 'label')} is of an account in the reviews: the labels name "
-        f"{', '.join(aligned.examples[:2])}, while the {plural(mode)} of the reviews are such as {theirs}; "
-        "the ids must be the same text in both files"
-    )
+    message = unmatched(labels, tensor)[0]
     if strict:
         raise LabelError(message)
     warn(f"WARNING: {message}; it goes on as if they were not there")

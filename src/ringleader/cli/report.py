@@ -10,19 +10,31 @@ import typer
 
 from ringleader.cli.options import Json
 from ringleader.cli.terminal import print_json
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, StorageError
 from ringleader.wording import harmless
 
 
 def command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model; an unfinished fit counts.")],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page to write.")] = "report.html",
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="The page to write; report.html by default.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="OTHER_MODEL", help="An earlier model: say who rose and fell, and what is new."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: who to look at and why, groups, charts, settings.
 
     The page holds no script and loads nothing. Example: ringleader report model --output report.html
     """
+    if output is None:
+        output = "report.html"
+        if Path(output).exists() and not _is_report(Path(output)):
+            raise StorageError(f"{output} is there and no report of ringleader; say where to write with --output FILE")
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
     from ringleader.cli.models import open_detector
@@ -30,7 +42,7 @@ def command(
 
     started = time.perf_counter()
     detector = open_detector(model)
-    path = write_report(detector, output)
+    path = write_report(detector, output, open_detector(since) if since is not None else None)
     size, seconds = path.stat().st_size, time.perf_counter() - started
     if as_json:
         print_json({"model": model, "report": str(path), "bytes": size, "complete": detector.complete_,
@@ -41,3 +53,11 @@ def command(
     print(
         f"report written to {harmless(str(path), 400)} ({size / 1000:,.0f} kB, {seconds:.1f} s); open it in a browser"
     )
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is a page that this command wrote."""
+    try:
+        return b"ringleader" in path.read_bytes()[:4096].lower()
+    except OSError:
+        return False

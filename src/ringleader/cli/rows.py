@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 20
-KINDS = (".csv", ".parquet", ".jsonl")
+KINDS = (".csv", ".parquet", ".jsonl", ".xlsx")
 
 
 def check_output(output: str | None) -> None:
     """Refuses a file of no known kind, before the work and not after it."""
     if output is not None and Path(output).suffix not in KINDS:
-        raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet or .jsonl")
+        raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet, .jsonl or .xlsx")
 
 
 def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
-    """A table to a file of the kind its name says. Returns whether names were changed, which a CSV alone does."""
+    """A table to a file of the kind its name says. Returns whether names were changed: in CSV and XLSX they may be."""
     changed = put_frame(frame, output, raw=raw)
     if changed:
         note_changed()
@@ -33,21 +33,27 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
 def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     """As ``write_frame``, and says nothing."""
     from ringleader.cores.tables import quoting_of
+    from ringleader.runtime.outputs import whole_file
+    from ringleader.tables.spreadsheets import write_spreadsheet
 
     check_output(output)
     path = Path(output)
     safe = frame
+    if path.suffix == ".xlsx" or (path.suffix == ".csv" and not raw):
+        safe = frame.apply(_defused).set_axis([defused(str(name)) for name in frame.columns], axis=1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".parquet":
-            frame.to_parquet(path, index=False)
-        elif path.suffix == ".jsonl":
-            # Ten decimals, the default, make small probabilities 0.
-            frame.to_json(path, orient="records", lines=True, date_format="iso", double_precision=15)
-        else:
-            if not raw:
-                safe = frame.apply(_defused).set_axis([defused(str(name)) for name in frame.columns], axis=1)
-            safe.to_csv(path, index=False, quoting=quoting_of(safe.columns, *_texts(safe)), errors="backslashreplace")
+        with whole_file(path) as temporary:
+            if path.suffix == ".parquet":
+                frame.to_parquet(temporary, index=False)
+            elif path.suffix == ".jsonl":
+                # Ten decimals, the default, make small probabilities 0.
+                frame.to_json(temporary, orient="records", lines=True, date_format="iso", double_precision=15)
+            elif path.suffix == ".xlsx":
+                write_spreadsheet(safe, temporary)
+            else:
+                quoting = quoting_of(safe.columns, *_texts(safe))
+                safe.to_csv(temporary, index=False, quoting=quoting, errors="backslashreplace")
     except OSError as error:
         raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
     return not safe.equals(frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,13 @@ def command(
     mode: Mode = None,
     target: TargetName = None,
     reviews: Annotated[bool, typer.Option("--reviews", help="One row per review instead.")] = False,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Only accounts without a label.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="Only accounts with a review since then: 2017-06-01.")
+    ] = None,
+    min_reviews: Annotated[
+        int, typer.Option("--min-reviews", metavar="N", min=0, help="Only accounts with at least so many reviews.")
+    ] = 0,
     top: Top = None,
     output: OutputFile = None,
     raw: Raw = False,
@@ -35,7 +42,9 @@ def command(
     if (mode is None) == (not reviews):
         raise SettingsError("give --mode NAME for entities or --reviews for reviews, and not both")
     if reviews and target is not None:
-        raise SettingsError("--target goes with --mode: reviews have evidence, and no targets")
+        raise SettingsError("--target goes with --mode: reviews have a score, and no targets")
+    if reviews and (unlabelled or since or min_reviews):
+        raise SettingsError("--unlabelled, --since and --min-reviews go with --mode: they choose accounts")
     check_output(output)
     snapshot = open_snapshot(model)
     frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
@@ -43,6 +52,8 @@ def command(
         target = targets[0]
         if len(targets) > 1:
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
+    if mode is not None:
+        frame = chosen(snapshot, frame, mode, unlabelled=unlabelled, since=since, min_reviews=min_reviews)
     if top is not None:
         frame = frame.head(top)
     if output:
@@ -55,22 +66,56 @@ def command(
         show_first(frame, every=top is not None)
 
 
+def chosen(
+    snapshot: Snapshot, frame: pd.DataFrame, mode: str, *, unlabelled: bool, since: str | None, min_reviews: int
+) -> pd.DataFrame:
+    """The rows that were asked for; ranks stay those among all."""
+    if unlabelled:
+        frame = frame[frame["label"].isna()]
+    if since is not None:
+        frame = frame[frame["entity"].isin(active_since(snapshot, mode, since))]
+    return frame[frame["reviews"] >= min_reviews] if min_reviews else frame
+
+
+def active_since(snapshot: Snapshot, mode: str, since: str) -> list[Any]:
+    """Entities of a mode with a review in or after the period (a week) that holds a date."""
+    import numpy as np
+
+    tensor = snapshot.tensor
+    time = snapshot.signals.lockstep.roles(tensor).time
+    if time is None:
+        raise SettingsError("--since needs times, and these reviews have none")
+    try:
+        wanted = int(np.datetime64(since, "s").astype(np.int64))
+    except ValueError:
+        raise SettingsError(f"--since {since[:40]!r} is no date; write it as 2017-06-01") from None
+    k, vocabulary = tensor.mode_index(mode), tensor.vocabularies[time]
+    late = np.asarray(vocabulary.values, np.int64) + (vocabulary.bin_seconds or 1) > wanted
+    codes = np.unique(tensor.coordinates[late[tensor.coordinates[:, time]], k])
+    return list(tensor.vocabularies[k].decode(codes))
+
+
 def review_frame(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per distinct review, strongest evidence first."""
+    """One row per distinct review, most suspicious first."""
     import numpy as np
 
     from ringleader.cores.tables import free_name
+    from ringleader.judge.reviews import review_scores
     from ringleader.signals.crowd import review_crowd
 
-    evidence = snapshot.signals.reviews
+    signals = snapshot.signals
+    evidence, roles = signals.reviews, signals.lockstep.roles(snapshot.tensor)
     frame = snapshot.tensor.decode()
+    score = review_scores(signals, {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)})
     columns = {
+        "score": score,
         "log_odds": evidence.log_odds,
         "evidence": evidence.evidence,
-        "lockstep": snapshot.signals.lockstep.review_scores,
+        "lockstep": signals.lockstep.review_scores,
+        "strangers": signals.strangers.ratios,
         "crowd": review_crowd(snapshot.tensor, snapshot.config.contrast),
     }
-    order = np.argsort(-evidence.evidence, kind="stable")
+    order = np.argsort(-score, kind="stable")
     for name, values in columns.items():
         frame[free_name(name, frame.columns)] = values
     frame = frame.iloc[order].reset_index(drop=True)

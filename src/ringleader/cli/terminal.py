@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ringleader.errors import RunWarning
 from ringleader.wording import cell, harmless, json_ready
 
 
@@ -48,6 +51,15 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], limit: 
 
 def _numeric(text: str) -> bool:
     return text.replace(",", "").replace(".", "").replace("-", "").replace("%", "").isdigit() or text in ("", "-")
+
+
+@contextmanager
+def run_warnings(*, quiet: bool) -> Iterator[None]:
+    """Within it, what is warned of while a fit runs is said at once, in one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RunWarning)
+        warnings.showwarning = lambda message, *_: note(f"note: {message}", quiet=quiet)
+        yield
 
 
 def note(text: str, *, quiet: bool = False) -> None:

@@ -6,7 +6,6 @@ from ringleader.cli.history import show_history
 from ringleader.cli.models import locked
 from ringleader.cli.options import Json, ModelFolder, Wait
 from ringleader.cli.terminal import note
-from ringleader.snapshot import undo
 
 
 def command(model: ModelFolder, wait: Wait = False, as_json: Json = False) -> None:
@@ -14,6 +13,8 @@ def command(model: ModelFolder, wait: Wait = False, as_json: Json = False) -> No
 
     Example: ringleader undo model
     """
+    from ringleader.snapshot import undo
+
     with locked(model, "undo", wait=wait):
         listed = undo(model)
     note(f"model {model} is as it was before; this is what it took in", quiet=as_json)

@@ -164,8 +164,8 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, columns: d
     except SchemaError as error:
         expected = ", ".join(repr(axis.column[:60]) for axis in axes)
         raise SchemaError(
-            f"{error}; an update expects the columns of the fit ({expected}); where one has another name now, add "
-            "--column ROLE=COLUMN"
+            f"{error.message}; an update expects the columns of the fit ({expected}); where one has another name now, "
+            "add --column ROLE=COLUMN"
         ) from error
     assert fresh.report is not None  # a tensor that was read always has one
     return replace(fresh, report=replace(fresh.report, columns={axis.mode: axis.column for axis in axes}))

@@ -54,7 +54,9 @@ class CoreCharts:
         if has_ratings(tensor):
             charts["ratings"] = ratings(tensor, core)
         drawn = svgs(charts)
-        return [(name, chart, Markup(drawn[name])) for name, chart in charts.items()]  # reduced to shapes and texts
+        return [
+            (name, chart, Markup(drawn[name, chart])) for name, chart in charts.items()
+        ]  # reduced to shapes and texts
 
 
 def find_core(served: Served, number: int) -> Core:

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.settings import Number, Settings, Whole
+from ringleader.wording import counted, harmless, html_text
 
 SIDES = ("boost", "attack", "both")
 
@@ -69,3 +70,11 @@ class Core:
     log10_p: float
     score: float
     agreement: float
+
+    def __repr__(self) -> str:
+        people = ", ".join(counted(len(members.codes), harmless(mode, 30)) for mode, members in self.members.items())
+        said = f"{self.side}, {counted(len(self.cells), 'review')}, log10_p {self.log10_p:.3g}"
+        return f"core {self.number}: {people}; {said}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html_text(repr(self))}</p>"

@@ -12,11 +12,15 @@ import numpy.typing as npt
 
 from ringleader.cores.group import SIDES, Core, Members
 from ringleader.cores.tables import frame, members_frame, reviews_frame
+from ringleader.errors import SettingsError
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import counted, html_table, html_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 10
+"""Cores that are shown at a prompt."""
 UNTIMED = (
     "the reviews have no times, so people of one taste look like people in lockstep: log10_p speaks of chance alone, "
     "and groups may be communities"
@@ -25,9 +29,13 @@ UNTIMED = (
 
 @dataclass(frozen=True, eq=False)
 class Cores(Sequence[Core]):
-    """Cores, the most significant first."""
+    """Cores, the most significant first.
+
+    tensor : the reviews they were found in; with them tables need not be given them
+    """
 
     cores: tuple[Core, ...]
+    tensor: SparseTensor | None = None
 
     def __len__(self) -> int:
         return len(self.cores)
@@ -40,7 +48,7 @@ class Cores(Sequence[Core]):
     @overload
     def __getitem__(self, at: slice) -> Cores: ...
     def __getitem__(self, at: int | slice) -> Core | Cores:
-        return Cores(self.cores[at]) if isinstance(at, slice) else self.cores[at]
+        return Cores(self.cores[at], self.tensor) if isinstance(at, slice) else self.cores[at]
 
     def of(self, mode: str, code: int) -> tuple[Core, ...]:
         """The cores an entity is in."""
@@ -51,17 +59,43 @@ class Cores(Sequence[Core]):
         """What their significance does not say; empty where it says all it should."""
         return UNTIMED if any(core.window is None for core in self.cores) else ""
 
-    def frame(self, tensor: SparseTensor) -> pd.DataFrame:
-        """One row per core: core, side, how many of each mode, reviews, first, last, rating and its numbers."""
-        return frame(self.cores, tensor)
+    def frame(self, tensor: SparseTensor | None = None, *, names: bool = False) -> pd.DataFrame:
+        """One row per core: core, side, how many of each mode, reviews, first, last, rating and its numbers.
 
-    def members_frame(self, tensor: SparseTensor) -> pd.DataFrame:
+        names : also a column for each mode with the names of its members, surest first.
+        """
+        reviews = self._reviews(tensor)
+        table = frame(self.cores, reviews)
+        if names:
+            members = members_frame(self.cores, reviews)
+            for mode in dict.fromkeys(members["mode"]):
+                of_mode = members[members["mode"] == mode].groupby("core")["entity"].apply(list)
+                table[f"{mode}_names"] = [of_mode.get(number, []) for number in table["core"]]
+        return table
+
+    def members_frame(self, tensor: SparseTensor | None = None) -> pd.DataFrame:
         """One row per member: core, mode, entity, strength, reviews; surest first."""
-        return members_frame(self.cores, tensor)
+        return members_frame(self.cores, self._reviews(tensor))
 
-    def reviews_frame(self, tensor: SparseTensor) -> pd.DataFrame:
+    def reviews_frame(self, tensor: SparseTensor | None = None) -> pd.DataFrame:
         """One row per review: core, a column for each mode, and count."""
-        return reviews_frame(self.cores, tensor)
+        return reviews_frame(self.cores, self._reviews(tensor))
+
+    def _reviews(self, tensor: SparseTensor | None) -> SparseTensor:
+        found = tensor if tensor is not None else self.tensor
+        if found is None:
+            raise SettingsError("these cores do not know their reviews; give the tensor they were found in")
+        return found
+
+    def __repr__(self) -> str:
+        lines = [f"{counted(len(self), 'core')}{', the most significant first' if len(self) > 1 else ''}"]
+        lines += [f"  {core!r}" for core in self.cores[:SHOWN]]
+        return "\n".join(lines) + (f"\n  and {len(self) - SHOWN:,} more" if len(self) > SHOWN else "")
+
+    def _repr_html_(self) -> str:
+        if self.tensor is None:
+            return f"<pre>{html_text(repr(self), 2000)}</pre>"
+        return html_table(self.frame(), f"{counted(len(self), 'core')}, the most significant first")
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything as numeric arrays, for files without pickle. Ragged parts lie end to end beside their lengths."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ringleader.cores.group import Core
 from ringleader.errors import StorageError
+from ringleader.runtime.outputs import whole_file
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
@@ -97,7 +98,10 @@ def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.P
             tuples = zip(*values, tensor.counts[core.cells].tolist(), strict=True)
             for name, rows in (("attributes", taken), ("tuples", tuples)):
                 path = target / f"block_{core.number}.{name}"
-                with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
+                with (
+                    whole_file(path) as temporary,
+                    temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle,
+                ):
                     csv.writer(handle, lineterminator="\n", quoting=quoting_of(*values)).writerows(rows)
     except OSError as error:
         reason = error.strerror or error

@@ -4,5 +4,6 @@
 """
 
 from ringleader.datasets.marketplace import Marketplace, marketplace
+from ringleader.datasets.tastes import taste_market
 
-__all__ = ["Marketplace", "marketplace"]
+__all__ = ["Marketplace", "marketplace", "taste_market"]

@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from ringleader.arrays import Bools, Floats
 from ringleader.baselines.behaviour import Boosting, Forest
 from ringleader.baselines.registry import baseline
-from ringleader.datasets import Marketplace, marketplace
+from ringleader.datasets import Marketplace, marketplace, taste_market
 from ringleader.detector import RingDetector
 from ringleader.evaluation import metrics
 from ringleader.evaluation.protocol import Split, market_split
@@ -24,6 +24,10 @@ from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
 DIFFICULTIES = ("easy", "medium", "hard")
+TASTES = ("loyal", "very-loyal", "nested", "fans", "deals", "slow", "once", "everything")
+"""Kinds of markets of tastes that are measured, by their names."""
+TASTE_REVIEWS = 40_000
+"""Most reviews of a market of tastes."""
 MODES = ("seller", "reviewer")
 UNSUPERVISED = ("burst", "degree", "mzoom", "bptf", "bnbcp-svi")
 
@@ -31,7 +35,7 @@ UNSUPERVISED = ("burst", "degree", "mzoom", "bptf", "bnbcp-svi")
 class Finding(NamedTuple):
     """One method on one mode of one market."""
 
-    difficulty: str
+    difficulty: str  # or the kind of a market of tastes
     seed: int
     mode: str
     method: str
@@ -49,12 +53,16 @@ def detection_rows(
     seeds: Sequence[int],
     reviews: int,
     difficulties: Sequence[str] = DIFFICULTIES,
+    tastes: Sequence[str] = TASTES,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Finding]:
-    """Every method on every market, as they are done."""
-    for difficulty in difficulties:
+    """Every method on every market of both families, as they are done."""
+    for difficulty in (*difficulties, *tastes):
         for seed in seeds:
-            market = marketplace(reviews, difficulty=difficulty, seed=seed)
+            if difficulty in DIFFICULTIES:
+                market = marketplace(reviews, difficulty=difficulty, seed=seed)
+            else:
+                market = taste_market(min(reviews, TASTE_REVIEWS), kind=difficulty, seed=seed)
             for row in market_rows(market, difficulty, seed):
                 say(f"{difficulty} {seed} {row.mode} {row.method}: {row.auc:.3f}")
                 yield row

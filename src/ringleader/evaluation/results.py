@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
+from ringleader.runtime.outputs import whole_file
 from ringleader.wording import cell, json_ready
 
 RowDict = dict[str, Any]
@@ -38,17 +39,15 @@ class Results:
 
     def keep(self, table: str, row: RowDict) -> None:
         """Stores a row. The first row of a table decides its columns and overwrites the file of an earlier run."""
-        first = table not in self.rows
         self.rows.setdefault(table, []).append(row)
         if self.folder is None:
             return
         columns = list(self.rows[table][0])
         try:
-            with open(self.folder / f"{table}.csv", "w" if first else "a", newline="") as file:
+            with whole_file(self.folder / f"{table}.csv") as temporary, temporary.open("w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                if first:
-                    writer.writerow(columns)
-                writer.writerow([_text(row.get(column)) for column in columns])
+                writer.writerow(columns)
+                writer.writerows([_text(row.get(column)) for column in columns] for row in self.rows[table])
         except OSError as error:
             raise _cannot(self.folder, error) from error
 
@@ -78,9 +77,8 @@ class Results:
         assert self.folder is not None  # publish looked
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(text)
-        part.replace(path)
+        with whole_file(path) as temporary:
+            temporary.write_text(text)
 
 
 def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:

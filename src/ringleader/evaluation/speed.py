@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringleader.evaluation.answers import SpeedRow, answer_table
+from ringleader.kernels.protocol import get_backend
 from ringleader.learners import fit_loop
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
@@ -208,6 +209,19 @@ def speed_report(
             report[name].append(row._asdict())
             say(f"{row.what}: {row.value:,.2f} {row.unit}")
     return report
+
+
+def device_report(sizes: Sequence[int], *, say: Say = lambda text: None) -> dict[str, list[dict[str, Any]]]:
+    """The table of ``ringleader benchmark speed --device cuda``: sweeps of drawn markets of so many reviews."""
+    from ringleader.evaluation.device_speed import device_table
+
+    backend = get_backend("cuda")
+    rows = []
+    for cells in sizes:
+        for row in device_table(backend, cells):
+            rows.append(row._asdict())
+            say(f"{row.what}: {row.value:,.2f} {row.unit}")
+    return {"device": rows}
 
 
 def fit_table(cells: int, *, large: int, say: Say) -> Iterator[SpeedRow]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ringleader.arrays import Bools, Codes
 from ringleader.detector import RingDetector
-from ringleader.errors import LabelError
+from ringleader.errors import LabelError, warn_of
 from ringleader.evaluation import metrics
-from ringleader.known.labels import Labels, Target, read_labels
+from ringleader.known.labels import Labels, Target, read_labels, unmatched
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
@@ -40,6 +43,22 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
             about = {"known_left_out": int((~measured).sum()), "scored_by": scored}
             results.append(figures(detector, target, measured) | about)
     return results
+
+
+def evaluate_frame(model: RingDetector, truth: Any, *, include_known: bool = False) -> pd.DataFrame:
+    """The figures as a table: a row for each mode and target of the truth.
+
+    truth : Labels, or a table or file of mode, entity, label[, target]. Accounts whose label the model was given are
+    left out, unless ``include_known``.
+    """
+    import pandas as pd
+
+    labels = truth if isinstance(truth, Labels) else read_truth(model, truth)
+    warn_of(unmatched(labels, model.tensor_))
+    results = evaluate(model, labels, include_known=include_known)
+    if not results:
+        raise LabelError("no account of the truth can be measured: they are not in the reviews, or all are known")
+    return pd.DataFrame(results)
 
 
 def known_codes(detector: RingDetector, mode: int) -> Codes:

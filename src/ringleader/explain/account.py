@@ -61,7 +61,7 @@ def account(
     k, code = tensor.mode_index(mode), int(snapshot.codes(mode, [entity])[0])
     scorer, wanted = snapshot.scorer(k, target), snapshot.target(k, target)
     own = OwnReviews(tensor, k, code, signals.lockstep.roles(tensor), signals.lockstep.settings)
-    facts = Facts(own, signals, snapshot.label_free.inputs(k), believed(snapshot, wanted), wanted)
+    facts = Facts(own, signals, snapshot.label_free.inputs(k), believed(snapshot, own, wanted), wanted)
     contributions = scorer.contributions(np.array([code]))
     speaking_for, against = reasons(facts, contributions)
     row = score_row(signals, k, code, scorer, wanted)
@@ -94,16 +94,17 @@ def _core_rows(table: pd.DataFrame) -> tuple[dict[str, Any], ...]:
     return tuple({str(name): value for name, value in row.items()} for row in table.to_dict("records"))
 
 
-def believed(snapshot: Described, target: Target | None) -> dict[int, Believed]:
-    """What is believed and known of every entity of each mode of ids, for the target of that name."""
+def believed(snapshot: Described, own: OwnReviews, target: Target | None) -> dict[int, Believed]:
+    """What is believed and known of the account's mode, and of those it meets in, for the target of that name."""
     beliefs = {}
-    for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
-        if vocabulary.kind in ("id", "category"):
-            mine = [t for t in snapshot.targets if t.mode == k and (target is None or t.name == target.name)]
-            name = mine[0].name if mine else None
-            scorer = snapshot.scorer(k, name)
-            said = scorer.judgement.value if scorer.judgement is not None and _binary(scorer.target) else None
-            beliefs[k] = Believed(scorer.score, said, snapshot.target(k, name) if mine else None)
+    for k in dict.fromkeys((own.mode, own.roles.actor, *own.roles.items)):
+        mine = [
+            t for t in snapshot.targets if t.mode == k and len(t.codes) and (target is None or t.name == target.name)
+        ]
+        name = mine[0].name if mine else None
+        scorer = snapshot.scorer(k, name)
+        said = scorer.judgement.value if scorer.judgement is not None and _binary(scorer.target) else None
+        beliefs[k] = Believed(scorer.score, said, snapshot.target(k, name) if mine else None)
     return beliefs
 
 

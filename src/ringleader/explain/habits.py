@@ -28,7 +28,7 @@ def burst(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         ratings = own.rating_values[own.side_of_rating == (HIGH if name.startswith("boost") else LOW)]
         ends = f"{ratings.min():g} to {ratings.max():g}" if len(ratings) > 1 else f"{ratings.min():g}"
         what = f"reviews with a rating of {ends}"
-    length = say_length(found.length, calendar.bin_seconds)
+    length = say_length(found.length, calendar.bin_seconds).removeprefix("1 ")
     if not found.z[own.code] > 0:
         return Said((f"No burst: in no {length} did its {what} come more densely than the market's",), False)
     start = say_time(np.datetime64(calendar.start + int(found.start[own.code]) * calendar.bin_seconds, "s"))

@@ -20,6 +20,8 @@ MOST = 6
 """Reasons on each side."""
 LEAST = 0.05
 """Of the largest: a kind that adds less is no reason."""
+TWICE = 2.0
+"""Times what is expected from which a known good account is like it."""
 COMPONENT = "component "
 """How the inputs of the published head begin."""
 
@@ -103,7 +105,7 @@ def _as_input(facts: Facts, kind: str, name: str) -> Said:
 def _besides(facts: Facts, unit: str) -> tuple[Reason, ...]:
     """What may be said for an account whose score nothing lowers: facts that are no part of the score."""
     good = facts.known_alike(False)
-    if len(good.codes):
+    if len(good.codes) and good.meetings[0] >= TWICE * good.expected[0]:
         return (Reason("known", people.shared(facts, good, "known good"), None, unit),)
     said = habits.rating(facts, (), False)
     return (Reason("rating", said.parts, None, unit),) if said is not None and said.bad is False else ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,12 @@ from ringleader.errors import SettingsError
 from ringleader.kernels.tiles import times_vector, vector_times
 
 Levels = npt.NDArray[np.uint16]
+Precision = Literal["float64", "float32"]
 
 TABLE = 2048
 """Most points of the table that maps values of new entities to ranks."""
 LEVELS = 65_536
 """Distinct ranks that are told apart."""
-ROWS = 4096
-"""Rows of the design made at a time."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 
@@ -168,6 +167,13 @@ def basis_table(knots: int) -> Floats:
     return table
 
 
+@lru_cache(maxsize=8)
+def _columns(knots: int, precision: Precision) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    """``basis_table`` as normal scores (LEVELS,) and bends (LEVELS, knots), each in one piece."""
+    table = basis_table(knots).astype(precision)
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:])
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which column of the design is what: the intercept, then for each input its slope, then each one's bends.
@@ -195,14 +201,21 @@ class Layout:
 
     def rows(self, levels: Levels) -> Floats:
         """Design (m, P) of entities with these levels (m, F)."""
-        inputs, table = self.inputs, basis_table(self.knots)
+        return np.asarray(self._rows(levels, "float64"), np.float64)
+
+    def single_rows(self, levels: Levels) -> npt.NDArray[np.float32]:
+        """The same in single precision."""
+        return np.asarray(self._rows(levels, "float32"), np.float32)
+
+    def _rows(self, levels: Levels, precision: Precision) -> npt.NDArray[np.floating]:
+        inputs, (slopes, bends) = self.inputs, _columns(self.knots, precision)
         chosen = levels[:, inputs]
         count = len(inputs)
-        made = np.empty((len(levels), len(self.kind)))
+        made = np.empty((len(levels), len(self.kind)), precision)
         made[:, 0] = 1.0
-        made[:, 1 : 1 + count] = table[:, 0][chosen]
-        made[:, 1 + count :] = np.ascontiguousarray(table[:, 1:])[chosen].reshape(len(levels), count * self.knots)
-        made -= self.centre
+        made[:, 1 : 1 + count] = slopes[chosen]
+        made[:, 1 + count :] = bends[chosen].reshape(len(levels), count * self.knots)
+        made -= self.centre.astype(precision)
         return made
 
     def contributions(self, levels: Levels, weights: Floats, inputs: int) -> Floats:

@@ -21,7 +21,6 @@ from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import (
     BEND,
     LINEAR,
-    ROWS,
     Layout,
     Levels,
     Ranks,
@@ -33,7 +32,7 @@ from ringleader.judge.basis import (
 )
 from ringleader.judge.posterior import Prior
 from ringleader.kernels.logistic import fisher_weight, logistic
-from ringleader.kernels.tiles import product, times_vector
+from ringleader.kernels.tiles import row_lengths
 from ringleader.known.labels import TargetKind
 
 EVIDENCE_NAME = "evidence prior"
@@ -182,14 +181,9 @@ _ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
 
 
 def moments(levels: Levels, layout: Layout, weights: Floats, root: Floats) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of the additive predictor, (n,) each."""
-    centre, spread = np.empty(len(levels)), np.empty(len(levels))
-    for start in range(0, len(levels), ROWS):
-        part = slice(start, start + ROWS)
-        rows = layout.rows(levels[part])
-        centre[part] = times_vector(rows, weights)
-        spread[part] = np.sqrt((product(rows, root) ** 2).sum(axis=1))
-    return centre, spread
+    """Posterior mean and standard deviation of the additive predictor, (n,) each; the latter to six digits."""
+    spread = row_lengths(lambda part: layout.single_rows(levels[part]), len(levels), root)
+    return layout.predictor(levels, weights), spread
 
 
 class HeadTable(NamedTuple):

@@ -29,6 +29,17 @@ EVIDENCE = {
     "evidence_attack": "How far its bad ratings go together with others, beyond noise",
     "log_odds_mean": "Mean log-odds that its reviews belong together, each without its own pull",
 }
+ACTOR_WAYS = {
+    "suspicion_lockstep": "It and others act in lockstep, beyond chance and tastes",
+    "suspicion_strangers": "It came for one item alone, in a crowd of others who did",
+    "suspicion_attack": "It gives bad ratings together with others, beyond chance and tastes",
+    "suspicion_evidence": "Its reviews go together with those of others, beyond noise and tastes",
+}
+ITEM_WAYS = {
+    "suspicion_lockstep": "Its reviews come from people who act in lockstep, beyond chance and tastes",
+    "suspicion_strangers": "Its reviews come in crowds from people who reviewed nothing else",
+    "suspicion_evidence": "Its reviews go together, beyond noise and tastes",
+}
 LOCKSTEP = {
     "lockstep": "act in lockstep",
     "boost": "give good ratings in lockstep",
@@ -45,8 +56,8 @@ class Inputs:
 
     values       : (n_k, F), finite
     descriptions : for each name one plain sentence
-    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, association, neighbours,
-                   given
+    groups       : for each name its kind: a group of the covariates, or evidence, lockstep, suspicion, association,
+                   neighbours, given
     behaviour    : the covariates, who say more in words than their descriptions
     ranks        : of the first columns, those that no label enters; where they are known
     """
@@ -132,7 +143,9 @@ def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | Non
     inputs = inputs.joined({name: made[name] for name in EVIDENCE}, said, "evidence")
     together = lockstep.entity_scores(tensor, mode)
     said = {name: _say_lockstep(name, acts=mode == lockstep.actor, rated=rated) for name in together}
-    return _with_user_columns(inputs.joined(together, said, "lockstep"), columns).ranked()
+    inputs = inputs.joined(together, said, "lockstep")
+    inputs = inputs.joined(signals.ways(mode), ACTOR_WAYS if mode == signals.actor else ITEM_WAYS, "suspicion")
+    return _with_user_columns(inputs, columns).ranked()
 
 
 def _say_lockstep(name: str, *, acts: bool, rated: bool) -> str:

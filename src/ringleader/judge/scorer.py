@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.contributions import Contributions, head_contributions
@@ -22,9 +22,13 @@ from ringleader.judge.inputs import Inputs
 from ringleader.judge.judge import Judge
 from ringleader.judge.transfer import Transfer
 from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.state import State
 from ringleader.signals import Signals, Suspicion
 
 NO_LABELS = "no labels of this kind"
+JOINT_EVIDENCE = "log_odds_mean"
+"""The input that joint heads read beside the factors, by its name among the inputs of heads."""
 
 
 class Scorer(Protocol):
@@ -57,6 +61,22 @@ class Scorer(Protocol):
 
     def contributions(self, codes: Numbers) -> Contributions:
         """What adds up to the scores of entities."""
+
+
+class JointHeads(NamedTuple):
+    """The published heads of a model, as its state holds them.
+
+    trained : whether labels moved the factors
+    find_deviation : standard deviation of psi, (n_k,), by place of the target
+    """
+
+    state: State
+    trained: bool
+    find_deviation: Callable[[int], Floats]
+
+    @property
+    def reads_evidence(self) -> bool:
+        return len(self.state.evidence_slopes) > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,37 +115,56 @@ class HeadScorer:
 
 @dataclass(frozen=True, eq=False)
 class JointScorer:
-    """The published head, linear in the factor rows and trained with them.
+    """The published head, linear in the factor rows and trained with them; with the cures also in the own evidence.
 
-    rows : (n_k, R) of the mode. beta : (R + 1,), the bias first.
+    The labelled are scored at their rows, which their labels moved, as published.
+
+    psi : (n_k,) log-odds or value of each entity
     """
 
     target: Target
-    rows: Floats
-    beta: Floats
+    place: int
+    heads: JointHeads
     find_inputs: Callable[[], Inputs]
     kind: Literal["joint"] = "joint"
-    note: str = "linear in the factors, trained with them"
+
+    @property
+    def note(self) -> str:
+        read = "the factors and the evidence" if self.heads.reads_evidence else "the factors"
+        return f"linear in {read}, trained with them"
+
+    @cached_property
+    def psi(self) -> Floats:
+        return head_log_odds(self.heads.state, self.place, self.target.mode)
 
     @property
     def score(self) -> Floats:
-        return self.judgement.value
+        return self.psi if self.target.kind == "real" else np.asarray(expit(self.psi))
 
     @cached_property
     def judgement(self) -> Judgement:
-        psi = self.beta[0] + np.asarray(self.rows, np.float64) @ self.beta[1:]
-        unknown = np.full(len(psi), np.nan)
-        return Judgement(psi if self.target.kind == "real" else expit(psi), unknown, unknown)
+        """With bounds where the head reads evidence; the published one has none."""
+        if not self.heads.reads_evidence:
+            unknown = np.full(len(self.psi), np.nan)
+            return Judgement(self.score, unknown, unknown)
+        reach = float(ndtri(0.95)) * self.heads.find_deviation(self.place)
+        lower, upper = self.psi - reach, self.psi + reach
+        return Judgement(self.score, *((lower, upper) if self.target.kind == "real" else (expit(lower), expit(upper))))
 
     @cached_property
     def inputs(self) -> Inputs:
         return self.find_inputs()
 
     def contributions(self, codes: Numbers) -> Contributions:
-        amounts = self.rows[codes].astype(np.float64) * self.beta[1:]
+        """A part for each component and, where the head reads it, for the evidence: parts and intercept sum to psi."""
+        state, mode = self.heads.state, self.target.mode
+        amounts = state.rows(mode)[codes].astype(np.float64) * state.heads[self.place, 1:]
         names = tuple(f"component {r + 1}" for r in range(amounts.shape[1]))
+        if self.heads.reads_evidence:
+            own = state.evidence_slopes[self.place] * state.evidence_of(mode)[codes]
+            names, amounts = (*names, JOINT_EVIDENCE), np.column_stack([amounts, own])
         unit = "log-odds" if self.target.kind == "binary" else "value"
-        return Contributions(names, amounts, unit, float(self.beta[0]))
+        return Contributions(names, amounts, unit, float(state.heads[self.place, 0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,14 +224,6 @@ class LabelFreeScorer:
         return Contributions(suspicion.names, amounts, "suspicion")
 
 
-class JointHeads(NamedTuple):
-    """The published heads of a model: factor rows of a mode (n_k, R), and coefficients (T, R + 1); trained or not."""
-
-    rows: Floats
-    betas: Floats
-    trained: bool
-
-
 def choose_scorer(judge: Judge, mode: int, place: int | None, joint: JointHeads | None) -> Scorer:
     """The scorer of a mode for a target, by its place among the targets, or for none.
 
@@ -213,5 +244,5 @@ def choose_scorer(judge: Judge, mode: int, place: int | None, joint: JointHeads 
         if transferred is not None:
             return TransferredScorer(transferred, lambda: judge.inputs(mode, transferred.target, False))
     elif target is not None and place is not None and joint.trained:
-        return JointScorer(target, joint.rows, joint.betas[place], lambda: judge.inputs(mode, name, False))
+        return JointScorer(target, place, joint, lambda: judge.inputs(mode, name, False))
     return LabelFreeScorer(judge.signals, mode, target, lambda: judge.inputs(mode, name, False))

@@ -12,11 +12,20 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 CHUNK = 1024
 """Positions of one entity that are summed as a piece. Fixed: changing it changes the last bits."""
 
+LIKELIHOOD_PIECE = 4096
+"""Cells whose log-likelihoods are summed as a piece. Fixed: changing it changes the last bits of likelihoods."""
+
 TASKS = 64
 """Pieces of about equal cost that the entities of a mode are dealt into."""
 
 SOLVE_COST = 40
 """What solving one block costs, in positions; only the balance of the pieces depends on it."""
+
+Grouped = tuple[Numbers, Codes]
+"""The cells of each entity of a mode: those of entity n are ``cells[offsets[n]:offsets[n + 1]]``."""
+
+DEVICE_RANK, DEVICE_MODES = 64, 16
+"""The largest rank, and the most modes, that kernels of a GPU take."""
 
 EM, FISHER = 0, 1
 NEWTON, GRADIENT, STATISTICS = 0, 1, 2
@@ -125,7 +134,7 @@ def plan_blocks(
     none = np.zeros(count, np.int64)
     drawn_begins, drawn_ends, drawn_cells = (none, none, np.zeros(0, np.int32)) if drawn is None else drawn
     length = (ends - begins) + (drawn_ends - drawn_begins)
-    chunks, first_chunk = _chunks(length)
+    chunks, first_chunk = cut_long_lists(length)
     cost = np.cumsum(np.where(length > CHUNK, length // CHUNK, length) + SOLVE_COST)
     cuts = np.zeros(0, np.int64)
     if count:
@@ -151,7 +160,7 @@ def plan_blocks(
     )
 
 
-def _chunks(length: Numbers) -> tuple[Numbers, Numbers]:
+def cut_long_lists(length: Numbers) -> tuple[Numbers, Numbers]:
     """Pieces of the long blocks, and the number of the first piece of each block."""
     if len(length) == 0 or length.max() <= CHUNK:
         return np.zeros((0, 3), np.int64), np.zeros(len(length) + 1, np.int64)

@@ -21,13 +21,16 @@ class Groups(NamedTuple):
 class Exposure(NamedTuple):
     """How often an actor is out, by slot (window): actor i has slots[offsets[i]:offsets[i + 1]], each once.
 
-    The expectation of a pair is the sum over common slots of the product of their values.
+    The expectation of a pair is the sum over common slots of the product of their values; where tastes are known, it is
+    that times ``tastes[i] @ drawn[j]``, which is symmetric in i and j.
     """
 
     offsets: Numbers  # (n + 1,)
     slots: Codes
     values: Floats
     n_slots: int
+    tastes: Floats  # (n, K)
+    drawn: Floats  # (n, K)
 
 
 class PairRule(NamedTuple):

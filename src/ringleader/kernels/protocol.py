@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
-from ringleader.errors import SettingsError
-from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
+from ringleader.errors import DeviceError, SettingsError
+from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.runtime.machine import processors
 
@@ -19,6 +19,19 @@ class Backend(Protocol):
     """
 
     name: str
+    kind: str  # what computes: "cpu", or the name of a GPU; on one kind the bits are the same from run to run
+
+    def with_room(self, codes: Codes, negatives: int) -> Codes:
+        """Tuples (n, K + m) where the backend works: ``codes`` (n, K), then room for m negatives of each."""
+
+    def place(self, factors: Factors) -> Factors:
+        """A copy of the factors where the backend works: in a ``view``, sweeps move it without coming back."""
+
+    def fetch(self, array: Factors) -> Factors:
+        """An array of the backend as NumPy's: what ``place`` or a sweep left there."""
+
+    def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Numbers | None = None) -> Blocks:
+        """The blocks of a mode (``entities`` picks some) over the cells of each, and the negatives that drew it."""
 
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
         """Fill columns ``modes:`` of tuples (n_cells, K + m) from ``pool``, by the counter of ``key``."""
@@ -36,6 +49,12 @@ class Backend(Protocol):
 
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         """g (R,) and F (R, R) of lambda over the entries of cells, data alone."""
+
+    def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
+        """Log prior of factor rows ``span``, up to constants, at the modes of learned variances."""
+
+    def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
+        """Sum of squares of each column of factor rows ``span``, (R,)."""
 
     def head_moments(
         self, rows: Factors, values: Floats, beta: Floats, noise: float, rule: Rule
@@ -59,14 +78,40 @@ class Backend(Protocol):
         scores: Floats,
         lengths: Numbers,
         span: tuple[int, int],
-    ) -> tuple[Codes, Floats]:
-        """Pairs beyond chance of the actors ``span``; fills their ``scores`` and ``lengths``."""
+    ) -> tuple[Codes, Floats, Floats]:
+        """Pairs beyond chance, and beyond tastes, of the actors ``span``; fills their ``scores`` and ``lengths``."""
 
     def support_of_groups(self, groups: Groups, graph: Graph, support: Floats, span: tuple[int, int]) -> None:
         """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group."""
 
+    def topic_counts(
+        self, offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts: Floats, span: tuple[int, int]
+    ) -> None:
+        """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
+
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""
+
+
+@runtime_checkable
+class DivisibleBackend(Backend, Protocol):
+    """A backend whose sums may be added up by several processes, along the tree of ``kernels/tree.py``: for a cluster.
+
+    ``block_moments`` of a list that is cut at nodes of its tree gives sums that join to the bits of the whole; so do
+    ``lambda_moments`` and, in pieces of LIKELIHOOD_PIECE cells, ``log_likelihood``.
+    """
+
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        """``sweep_blocks`` where ``block_moments`` of the blocks are given; their lists of cells are not read."""
 
 
 def _numba(threads: int) -> Backend:
@@ -81,13 +126,41 @@ def _reference(threads: int) -> Backend:
     return ReferenceBackend()
 
 
-BACKENDS: dict[str, Callable[[int], Backend]] = {"numba": _numba, "reference": _reference}
+def _cuda(threads: int) -> Backend:
+    from ringleader.kernels.cuda.backend import CudaBackend
+    from ringleader.kernels.cuda.device import open_device
+
+    return CudaBackend("cuda", open_device(), _numba(threads))
+
+
+def _emulated(threads: int) -> Backend:
+    from ringleader.kernels.cuda.backend import CudaBackend
+    from ringleader.kernels.cuda.emulated import EmulatedDevice
+
+    return CudaBackend("cuda-emulated", EmulatedDevice(), _numba(threads))
+
+
+BACKENDS: dict[str, Callable[[int], Backend]] = {
+    "numba": _numba,
+    "reference": _reference,
+    "cuda": _cuda,
+    "cuda-emulated": _emulated,
+}
 """How each backend is made, given a number of threads. What a backend needs is imported when it is made."""
 
 
 def backend_names() -> tuple[str, ...]:
     """Names of the backends there are."""
     return tuple(BACKENDS)
+
+
+def unavailable(name: str) -> str | None:
+    """Why a backend cannot run on this machine; None where it can."""
+    try:
+        get_backend(name, 1)
+    except DeviceError as error:
+        return error.message
+    return None
 
 
 def get_backend(name: str = "numba", threads: int | None = None) -> Backend:

@@ -6,6 +6,8 @@ and this is what the kernels of a backend must compute for each of them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +35,28 @@ def prior_variance(x: Floats, rule: Rule) -> Floats:
     if rule.shape == 0:
         return np.full(x.shape, float(rule.variance))
     return np.maximum((x**2 + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor)
+
+
+def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) -> float:
+    """Log prior of factor rows (n, R), up to constants, at the modes of learned variances; ``xp`` has their arrays.
+
+    In pieces: the copy of all rows in float64 would be the largest array of a fit.
+    """
+    total = 0.0
+    for first in range(0, len(rows), piece):
+        squares = rows[first : first + piece].astype(np.float64) ** 2
+        if rule.shape == 0:
+            total -= float(squares.sum()) / (2 * rule.variance)
+        else:
+            learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
+            variance = xp.maximum(learned, rule.floor)
+            total -= float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
+    return total
+
+
+def column_squares(rows: Factors) -> Floats:
+    """Sum of squares of each column of factor rows (n, R)."""
+    return np.asarray(np.einsum("nr,nr->r", rows, rows, dtype=np.float64))
 
 
 def label_moments(terms: Terms, entity: int, x: Floats, rule: Rule) -> tuple[Floats, Floats]:

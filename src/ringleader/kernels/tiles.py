@@ -7,6 +7,8 @@ here is made of products of tiles that no library cuts, added up in a fixed orde
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dtrtri
@@ -20,13 +22,16 @@ TILE = 64
 SHARED = 64
 """Products of tiles from which threads share them."""
 
-Tiles = npt.NDArray[np.float64]
+PART = 1024
+"""Rows whose lengths are found at a time: with 500 columns they stay in a processor's cache."""
+
+Tiles = npt.NDArray[np.floating]
 """(I, J, TILE, TILE), the last ones filled up with zeros."""
 
 
-def _cut(matrix: Floats) -> Tiles:
+def _cut(matrix: npt.NDArray[np.floating]) -> Tiles:
     rows, columns = (-(-size // TILE) for size in matrix.shape)
-    whole = np.zeros((rows * TILE, columns * TILE))
+    whole = np.zeros((rows * TILE, columns * TILE), matrix.dtype)
     whole[: matrix.shape[0], : matrix.shape[1]] = matrix
     return np.ascontiguousarray(whole.reshape(rows, TILE, columns, TILE).transpose(0, 2, 1, 3))
 
@@ -39,20 +44,41 @@ def _joined(tiles: Tiles, rows: int, columns: int) -> Floats:
 def product(left: Floats, right: Floats) -> Floats:
     """left @ right. Tiles of ``right`` before the first and behind the last that is not zero cost nothing."""
     a, b = _cut(left), _cut(right)
-    spans = []
-    for row in b:
-        filled = np.flatnonzero(row.any(axis=(1, 2)))
-        spans.append(slice(int(filled[0]), int(filled[-1]) + 1) if len(filled) else slice(0, 0))
-
-    def add_up(rows: Tiles) -> Tiles:
-        total = np.zeros((len(rows), b.shape[1], TILE, TILE))
-        for k, span in enumerate(spans):
-            total[:, span] += rows[:, k, None] @ b[k, span]
-        return total
-
+    spans = _filled(b)
     threads = Threads()
     pieces = np.array_split(a, threads.count) if a.shape[0] * b.shape[0] * b.shape[1] >= SHARED else [a]
-    return _joined(np.concatenate(threads.map(add_up, pieces)), left.shape[0], right.shape[1])
+    added = threads.map(lambda rows: _added_up(rows, b, spans), pieces)
+    return _joined(np.concatenate(added), left.shape[0], right.shape[1])
+
+
+def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: int, root: Floats) -> Floats:
+    """Length of each row of X @ root, (count,), in single precision; ``make_rows`` gives a part of the rows of X."""
+    b = _cut(root.astype(np.float32))
+    spans = _filled(b)
+
+    def lengths(start: int) -> Floats:
+        rows = make_rows(slice(start, min(start + PART, count)))
+        squares = _added_up(_cut(rows), b, spans) ** 2
+        return np.asarray(np.sqrt(squares.sum(axis=(1, 3), dtype=np.float64).reshape(-1)[: len(rows)]))
+
+    return np.concatenate([*Threads().map(lengths, range(0, count, PART)), np.zeros(0)])
+
+
+def _filled(tiles: Tiles) -> list[slice]:
+    """For each row of tiles, from the first to the last that is not zero."""
+    spans = []
+    for row in tiles:
+        filled = np.flatnonzero(row.any(axis=(1, 2)))
+        spans.append(slice(int(filled[0]), int(filled[-1]) + 1) if len(filled) else slice(0, 0))
+    return spans
+
+
+def _added_up(a: Tiles, b: Tiles, spans: list[slice]) -> Tiles:
+    """The tiles of the product, each added up in the order of the columns of ``a``."""
+    total = np.zeros((len(a), b.shape[1], TILE, TILE), a.dtype)
+    for k, span in enumerate(spans):
+        total[:, span] += a[:, k, None] @ b[k, span]
+    return total
 
 
 def gram(rows: Floats, weight: Floats) -> Floats:

@@ -18,7 +18,7 @@ from ringleader.errors import LabelError
 from ringleader.known.holdout import Profile, draw_evenly
 from ringleader.tables.rows import table_rows
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import counted
+from ringleader.wording import counted, html_table, html_text, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,6 +116,16 @@ class Labels:
         examples = tuple(f"{mode} {entity[:60]!r}" for mode, gone in missing.items() for entity in list(gone)[:SHOWN])
         return AlignedLabels(tuple(made), {mode: len(gone) for mode, gone in missing.items()}, examples)
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{mode} ({target})" if target != DEFAULT_TARGET else mode for mode, target in self.targets)
+        if self.target_kind == "real":
+            return f"Labels: {counted(len(self), 'number')} for {kinds}"
+        bad = sum(label.value > 0 for label in self.entries)
+        return f"Labels: {counted(len(self), 'label')}, {bad:,} bad and {len(self) - bad:,} good, for {kinds}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html_text(repr(self))}</p>{html_table(self.to_frame().head(SHOWN), 'The first of them')}"
+
     def split(self, share: float, seed: int = 0) -> tuple[Labels, Labels]:
         """(to learn from, held out): ``share`` of the accounts of each mode, rounded, drawn by the seed.
 
@@ -163,6 +173,26 @@ class Labels:
         if self.target_kind == "binary":
             frame["label"] = (frame["label"] > 0).astype(int)
         return frame[["mode", "entity", "label", "target"]]
+
+
+def unmatched(labels: Labels, tensor: SparseTensor) -> list[str]:
+    """What is odd about labels beside reviews: how many name nobody there, a sentence each; loud where all do."""
+    aligned = labels.align(tensor)
+    if aligned.n_labels:
+        return [
+            f"{counted(number, f'labelled {mode}')} not in the reviews, such as "
+            f"{next(e for e in aligned.examples if e.startswith(mode))}; their labels are unused"
+            for mode, number in aligned.unknown.items()
+        ]
+    mode = labels.entries[0].mode
+    theirs = ", ".join(
+        repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
+    )
+    return [
+        f"not one of the {counted(len(labels), 'label')} is of an account in the reviews: the labels name "
+        f"{', '.join(aligned.examples[:2])}, while the {plural(mode)} of the reviews are such as {theirs}; "
+        "the ids must be the same text in both files"
+    ]
 
 
 def read_labels(source: str | os.PathLike[str] | Any, *, target_kind: TargetKind = "binary") -> Labels:

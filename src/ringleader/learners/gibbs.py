@@ -16,8 +16,10 @@ from ringleader.kernels.entries import entries_of, products
 from ringleader.kernels.layout import View
 from ringleader.kernels.single_block import prior_variance
 from ringleader.learners.passes import Touched
+from ringleader.model.evidence import head_evidence
 from ringleader.model.negatives import draw_sweep, view_of
-from ringleader.model.priors import head_variance, tau, update_shrinkage
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.priors import head_coefficients, head_inputs, head_variance, tau, update_shrinkage
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -40,6 +42,8 @@ def sweep(problem: Problem, state: State, touched: Touched | None = None) -> Sta
     if touched is None:
         if problem.config.learn_lambda:
             _draw_lambda(problem, state, view, entries, generator)
+        if problem.reads_evidence:
+            state = state.replace(evidence=head_evidence(problem, _drawn_rows(problem, state)))
         for t in range(len(problem.targets)):
             _draw_head(problem, state, t, generator)
     return state.replace(sweep=state.sweep + 1, steps=state.steps + 1)
@@ -86,15 +90,16 @@ def _draw_rows(
 
 
 def _add_labels(problem: Problem, state: State, t: int, precision: Floats, linear: Floats, generator: Any) -> None:
-    target, beta = problem.targets[t], state.heads[t]
-    slope = beta[1:]
+    target, slope = problem.targets[t], state.heads[t, 1:]
+    rows = state.rows(target.mode)[target.codes].astype(np.float64)
+    psi = head_log_odds(state, t, target.mode, target.codes)
+    rest = psi - rows @ slope  # bias and evidence, which the row does not move
     if target.kind == "binary":
-        psi = beta[0] + state.rows(target.mode)[target.codes] @ slope
         nu = polya_gamma(np.ones(len(psi)), psi, generator)
-        pull = target.values / 2 - nu * beta[0]
+        pull = target.values / 2 - nu * rest
     else:
         nu = np.full(len(target.codes), 1 / state.noise[t])
-        pull = (target.values - beta[0]) * nu
+        pull = (target.values - rest) * nu
     precision[target.codes] += nu[:, None, None] * np.outer(slope, slope)
     linear[target.codes] += pull[:, None] * slope
 
@@ -139,12 +144,18 @@ def _draw_lambda(
     state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage, generator)
 
 
+def _drawn_rows(problem: Problem, state: State) -> State:
+    """The state with the rows as they are in the place of cavity rows, which a sampler has none of."""
+    rows = [state.rows(t.mode)[t.codes].astype(np.float64) for t in problem.targets]
+    return state.replace(cavities=np.concatenate(rows))
+
+
 def _draw_head(problem: Problem, state: State, t: int, generator: Any) -> None:
-    target, beta = problem.targets[t], state.heads[t]
+    target, beta = problem.targets[t], head_coefficients(state, t)
     if len(target.codes) == 0:
         return
     rows = state.rows(target.mode)[target.codes].astype(np.float64)
-    design = np.hstack([np.ones((len(rows), 1)), rows])
+    design = np.hstack([np.ones((len(rows), 1)), head_inputs(problem, state, t, rows)])
     if target.kind == "binary":
         nu = polya_gamma(np.ones(len(rows)), design @ beta, generator)
         linear = (target.values / 2) @ design
@@ -158,4 +169,5 @@ def _draw_head(problem: Problem, state: State, t: int, generator: Any) -> None:
     if problem.config.learn_variances:
         variance = _inverse_gamma(problem.config.a_c + 0.5, problem.config.b1 + beta**2 / 2, generator)
     precision = (design * nu[:, None]).T @ design + np.diag(1 / variance)
-    beta[:] = _gaussian(precision[None], linear[None], linear[None], False, generator)[0]
+    drawn = _gaussian(precision[None], linear[None], linear[None], False, generator)[0]
+    state.heads[t], state.evidence_slopes[t : t + 1] = np.split(drawn, [state.rank + 1])

@@ -39,6 +39,8 @@ class SweepInfo(NamedTuple):
 
 
 Callback = Callable[[SweepInfo], bool | None]
+Measure = Callable[[Problem, State], tuple[float, float]]
+"""Log-likelihood of the training cells and their negatives, and mean of a held-out cell; NaN where not wanted."""
 
 
 def fit_loop(
@@ -50,13 +52,14 @@ def fit_loop(
     callback: Callback | None = None,
     touched: Touched | None = None,
     past: Sequence[float] = (),
+    measure: Measure | None = None,
 ) -> tuple[State, list[SweepInfo]]:
     """Run ``sweeps`` more sweeps (default: those missing from ``config.sweeps``).
 
     Stops early where ``callback`` returns True, or where the held-out likelihood has not risen for
     ``config.patience`` sweeps (0: never), the sweeps whose likelihoods are in ``past`` included. The arrays of
     ``state`` stay as they are. Ten sweeps are four, a save, a load and six more, bit for bit. The callback may keep the
-    state it is shown; the infos returned hold none.
+    state it is shown; the infos returned hold none. ``measure`` is for learners that have measured it already.
     """
     learner = get_learner(problem.config.learner) if learner is None else learner
     count = max(problem.config.sweeps - state.sweep, 0) if sweeps is None else sweeps
@@ -71,7 +74,7 @@ def fit_loop(
         step = step_size(problem.config, state.steps)
         state = learner.sweep(problem, state, touched)
         state.check_finite()
-        info = sweep_info(problem, state, step, last_sweep)
+        info = sweep_info(problem, state, step, last_sweep, (measure or likelihoods)(problem, state))
         history.append(info._replace(state=None))
         if callback is not None and callback(info):
             break
@@ -84,20 +87,26 @@ def fit_loop(
     return state, history
 
 
-def sweep_info(problem: Problem, state: State, step: float, last_sweep: int) -> SweepInfo:
-    """Measure a state against the negatives of its last sweep."""
-    nan = float("nan")
-    tracked = problem.config.track_objective
+def likelihoods(problem: Problem, state: State) -> tuple[float, float]:
+    """Measure a state against the negatives of its last sweep (``Measure``)."""
+    training = log_likelihood(problem, state) if problem.config.track_objective else float("nan")
+    return training, heldout_log_likelihood(problem, state)
+
+
+def sweep_info(
+    problem: Problem, state: State, step: float, last_sweep: int, measured: tuple[float, float]
+) -> SweepInfo:
+    """What a sweep did, with the likelihoods that were measured after it."""
     weight = float(problem.weights.sum()) if len(problem.weights) > 1 else problem.tensor.n_cells * problem.weights[0]
-    likelihood = log_likelihood(problem, state) if tracked else nan
+    likelihood, heldout = measured
     return SweepInfo(
         state.sweep,
         last_sweep,
         step,
-        log_posterior(problem, state, likelihood) if tracked else nan,
+        log_posterior(problem, state, likelihood) if problem.config.track_objective else float("nan"),
         likelihood / max(weight, 1e-300),
-        heldout_log_likelihood(problem, state),
-        effective_rank(state),
+        heldout,
+        effective_rank(state, problem.backend),
         state,
     )
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Blocks, Statistics, Terms, View, no_statistics, plan_blocks
 from ringleader.learners.schedule import batch_cells, step_size
-from ringleader.model.negatives import draw_sweep, group_negatives, view_of
+from ringleader.model.evidence import head_evidence
+from ringleader.model.negatives import draw_sweep, view_of
 from ringleader.model.priors import (
     balance,
     head_step,
@@ -23,6 +24,7 @@ from ringleader.model.priors import (
 )
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+from ringleader.shares.share import Share, Whole
 
 Touched = Mapping[int, npt.NDArray[Any]]
 """Entities of some modes, by code or as a mask; entities of other modes are not touched at all."""
@@ -38,25 +40,45 @@ class Move(NamedTuple):
 
 def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
-    state, tuples = state.copy(), draw_sweep(problem, state.sweep)
-    view = view_of(problem, state, tuples)
+    chosen = None if touched is None else {k: _chosen(problem, k, touched) for k in range(problem.modes)}
+    state = move_share(Whole(problem, _placed(problem, state), chosen), move, learn_lambda=touched is None)
+    return _read_evidence(problem, _fetched(problem, state), move)
+
+
+def move_share(share: Share, move: Move, *, learn_lambda: bool = True) -> State:
+    """Move what this process holds once, and take part in what all move together; in place."""
+    problem, state = share.problem, share.state
+    rate = _rate(problem, 1, move)[0]
     for mode in problem.sweep_order():
-        entities = None if touched is None else _chosen(problem, mode, touched)
-        if entities is not None and len(entities) == 0:
+        if share.movable(mode) == 0:
             continue
-        drawn = group_negatives(problem, tuples) if mode == problem.config.contrast else None
-        blocks = problem.blocks(mode, drawn, entities)
-        blocks = blocks._replace(rate=_rate(problem, len(blocks.entities), move))
-        _move_mode(problem, state, view, blocks, move)
-        _move_heads(problem, state, mode, move)
-    if problem.config.learn_lambda and touched is None:
-        every = np.arange(problem.tensor.n_cells, dtype=np.int32)
-        rate = _rate(problem, 1, move)[0]
+        rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
+        terms, statistics = label_terms(problem, state, mode), _statistics(state, mode)
+        cavity = _cavity_room(problem, state, terms)
+        share.sweep(mode, rule, rate, terms, statistics, cavity)
+        refresh_rows(problem, state, mode, terms, cavity)
+        for t in problem.targets_of(mode):
+            head_rule = problem.rule(mode, step=move.step, action=move.action)
+            head_step(share.all_targets, state, t, share.labelled_rows(t), head_rule)
+    if problem.config.learn_lambda and learn_lambda:
         rule = problem.rule(problem.config.contrast, step=move.step, action=move.action, decay=move.decay)
-        lambda_step(problem, state, view, every, rule, (1.0, rate))
+        lambda_step(problem, state, share.lambda_moments(rule), rule, (1.0, rate))
         state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
         balance(problem, state)
     return state.replace(sweep=state.sweep + 1, steps=state.steps + 1)
+
+
+def _placed(problem: Problem, state: State) -> State:
+    """A copy of the state, with the arrays that have rows of entities where the backend works."""
+    large = {name: getattr(state, name) for name in ("factors", "second", "first")}
+    rest = state.replace(**{name: array[:0] for name, array in large.items()}).copy()
+    return rest.replace(**{name: problem.backend.place(array) for name, array in large.items()})
+
+
+def _fetched(problem: Problem, state: State) -> State:
+    """The state with NumPy's arrays."""
+    large = ("factors", "second", "first")
+    return state.replace(**{name: problem.backend.fetch(getattr(state, name)) for name in large})
 
 
 def batch_pass(problem: Problem, state: State, move: Move) -> State:
@@ -64,16 +86,17 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
     for moved in batch_steps(problem, state, move):
         state = moved
     balance(problem, state)
-    return state.replace(sweep=state.sweep + 1)
+    return _read_evidence(problem, _fetched(problem, state).replace(sweep=state.sweep + 1), move)
 
 
 def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
     """The state after each batch: ``batch_pass`` for those who want to watch.
 
-    All states share arrays that the next batch changes: copy one to keep it.
+    All states share arrays that the next batch changes: copy one to keep it. Those with a row for each entity are where
+    the backend works.
     """
     config = problem.config
-    state = state.copy()
+    state = _placed(problem, state)
     view = view_of(problem, state, draw_sweep(problem, state.sweep))
     cells_in_all = problem.tensor.n_cells
     for batch in range(max(1, round(cells_in_all / config.batch_size))):
@@ -84,8 +107,9 @@ def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
         cells = batch_cells(config, cells_in_all, state.sweep, batch)
         if config.learn_lambda:
             _batch_lambda(problem, state, view, cells, scaled)
+        tuples = problem.backend.fetch(view.tuples[problem.backend.place(cells)])
         for mode in problem.sweep_order():
-            _move_mode(problem, state, view, _batch_blocks(problem, view, mode, cells, scaled), scaled)
+            _move_mode(problem, state, view, _batch_blocks(problem, tuples, mode, cells, scaled), scaled)
             _move_heads(problem, state, mode, scaled)
         state = state.replace(steps=state.steps + 1)
         yield state
@@ -97,11 +121,7 @@ def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move:
     rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
     terms = label_terms(problem, state, mode)
     cavity = _cavity_room(problem, state, terms)
-    statistics = no_statistics(state.rank, state.second.dtype)
-    if len(state.first):
-        own = slice(state.starts[mode], state.starts[mode + 1])
-        statistics = Statistics(state.second[own], state.first[own])
-    problem.backend.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+    problem.backend.sweep_blocks(view, blocks, rule, terms, _statistics(state, mode), cavity)
     refresh_rows(problem, state, mode, terms, cavity)
 
 
@@ -109,6 +129,25 @@ def _move_heads(problem: Problem, state: State, mode: int, move: Move) -> None:
     for t in problem.targets_of(mode):
         rule = problem.rule(mode, step=move.step, action=move.action)
         head_step(problem, state, t, labelled_rows(problem, state, t), rule)
+
+
+def _read_evidence(problem: Problem, state: State, move: Move) -> State:
+    """The state with the evidence of its factors, and its heads moved to it; as it is where no head reads evidence."""
+    if not problem.reads_evidence:
+        return state
+    state = state.replace(evidence=head_evidence(problem, state))
+    for _ in range(problem.config.head_steps):
+        for mode in {target.mode for target in problem.targets}:
+            _move_heads(problem, state, mode, move)
+    return state
+
+
+def _statistics(state: State, mode: int) -> Statistics:
+    """The carried statistics of a mode's rows; none where the learner carries none."""
+    if not len(state.first):
+        return no_statistics(state.rank, state.second.dtype)
+    own = slice(state.starts[mode], state.starts[mode + 1])
+    return Statistics(state.second[own], state.first[own])
 
 
 def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
@@ -138,19 +177,19 @@ def _batch_lambda(problem: Problem, state: State, view: View, cells: Codes, move
     cells_in_all = problem.tensor.n_cells
     scale = cells_in_all / len(cells) if problem.config.carry else 1.0
     rate = _rate(problem, 1, move)[0]
-    lambda_step(problem, state, view, cells, rule, (scale, rate))
+    lambda_step(problem, state, problem.backend.lambda_moments(view, cells, rule), rule, (scale, rate))
     state.shrinkage[:] = update_shrinkage(state.component_weights, state.shrinkage)
 
 
-def _batch_blocks(problem: Problem, view: View, mode: int, cells: Codes, move: Move) -> Blocks:
-    """The blocks that a batch touches, with the batch's entries of each."""
+def _batch_blocks(problem: Problem, tuples: Codes, mode: int, cells: Codes, move: Move) -> Blocks:
+    """The blocks that a batch touches, with the batch's entries of each; ``tuples`` are those of its cells."""
     modes, contrast = problem.modes, problem.config.contrast
-    entities, begins, ends, own = _lists(view.tuples[cells, mode], cells)
+    entities, begins, ends, own = _lists(tuples[:, mode], cells)
     total = problem.tensor.degrees(mode)
     if mode != contrast or problem.config.negatives == 0:
         scale = total[entities] / (ends - begins) if problem.config.carry else None
         return plan_blocks(mode, entities, (begins, ends, own), scale=scale, rate=_rate(problem, len(entities), move))
-    drawn = view.tuples[cells, modes:]
+    drawn = tuples[:, modes:]
     drawn_entities, drawn_begins, drawn_ends, drawn_cells = _lists(
         drawn.ravel(), np.repeat(cells, problem.config.negatives)
     )

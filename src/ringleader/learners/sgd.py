@@ -17,9 +17,13 @@ def batch_move(config: ModelConfig) -> Move:
     return Move(GRADIENT, config.gradient_scale)
 
 
+def complete_move(config: ModelConfig, steps: int) -> Move:
+    """How every block moves where each sees all its entries, after ``steps`` steps."""
+    return Move(GRADIENT, config.gradient_scale * step_size(config, steps))
+
+
 def sweep(problem: Problem, state: State, touched: Touched | None = None) -> State:
     """One pass over the data, or over the touched entities."""
-    scale = problem.config.gradient_scale
     if problem.config.batch_size and touched is None:
         return batch_pass(problem, state, batch_move(problem.config))
-    return complete_pass(problem, state, Move(GRADIENT, scale * step_size(problem.config, state.steps)), touched)
+    return complete_pass(problem, state, complete_move(problem.config, state.steps), touched)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Codes, Factors, Numbers
+from ringleader.arrays import Codes, Numbers
 from ringleader.counters import stream_key
 from ringleader.errors import ModelFileError
 from ringleader.kernels.layout import View, read_only
@@ -34,23 +34,23 @@ def negatives_of(problem: Problem, state: State) -> Codes:
 
 def _drawn(problem: Problem, stream: int) -> Codes:
     modes = problem.modes
-    tuples = np.empty((problem.tensor.n_cells, modes + problem.config.negatives), np.int32)
-    tuples[:, :modes] = problem.tensor.coordinates
+    tuples = problem.backend.with_room(problem.tensor.coordinates, problem.config.negatives)
     if problem.fixed_negatives is None:
-        problem.backend.draw_negatives(tuples, modes, _pool(problem), stream_key(problem.config.seed, stream))
+        pool, key = negative_pool(problem, tuples), stream_key(problem.config.seed, stream)
+        problem.backend.draw_negatives(tuples, modes, pool, key)
     else:
-        tuples[:, modes:] = problem.fixed_negatives
-    return read_only(tuples)
+        tuples[:, modes:] = problem.backend.place(problem.fixed_negatives)
+    return read_only(tuples) if type(tuples) is np.ndarray else tuples
 
 
-def _pool(problem: Problem) -> Codes:
+def negative_pool(problem: Problem, tuples: Codes) -> Codes:
     """Contrast entities, each as often as its cells weigh: with other shares, phi would measure the weights.
 
     Where cells weigh alike, this is the contrast column; else a systematic sample of POOL places for each cell.
     """
-    column = problem.tensor.coordinates[:, problem.config.contrast]
     if len(problem.weights) == 1:
-        return column
+        return tuples[:, problem.config.contrast]
+    column = problem.tensor.coordinates[:, problem.config.contrast]
     ends = np.cumsum(problem.weights)
     places = (np.arange(POOL * len(column)) + 0.5) / (POOL * len(column)) * ends[-1]
     return np.asarray(column[np.searchsorted(ends, places)])
@@ -64,11 +64,6 @@ def group_negatives(problem: Problem, tuples: Codes) -> tuple[Numbers, Codes] | 
     return problem.backend.group_drawn(tuples, problem.modes, size)
 
 
-def _writable(array: Factors) -> Factors:
-    """The array, or a copy of one that belongs to a snapshot: kernels are compiled for arrays that can be written."""
-    return array if array.flags.writeable else array.copy()
-
-
 def view_of(problem: Problem, state: State, tuples: Codes) -> View:
     """What the kernels read: tuples of ``draw_sweep``, and the state's own arrays."""
     _check_fit(problem, state)
@@ -76,10 +71,10 @@ def view_of(problem: Problem, state: State, tuples: Codes) -> View:
         tuples,
         problem.weights,
         problem.config.contrast,
-        _writable(state.factors),
+        state.factors,
         problem.starts,
         problem.rows,
-        _writable(state.component_weights),
+        state.component_weights,
     )
 
 

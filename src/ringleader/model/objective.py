@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Factors, Floats
-from ringleader.kernels.layout import Rule
+from ringleader.arrays import Floats
 from ringleader.kernels.logistic import log_logistic
+from ringleader.kernels.protocol import Backend
+from ringleader.kernels.single_block import column_squares
 from ringleader.model.negatives import negatives_of, view_of
-from ringleader.model.priors import gamma_shapes, tau
+from ringleader.model.posterior import head_log_odds
+from ringleader.model.priors import gamma_shapes, head_coefficients, tau
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -33,8 +35,7 @@ def label_log_likelihood(problem: Problem, state: State) -> float:
     """Log-likelihood of all targets at the factor rows, up to constants."""
     total = 0.0
     for t, target in enumerate(problem.targets):
-        beta = state.heads[t]
-        psi = beta[0] + state.rows(target.mode)[target.codes].astype(np.float64) @ beta[1:]
+        psi = head_log_odds(state, t, target.mode, target.codes)
         if target.kind == "binary":
             total += float(log_logistic(target.values * psi).sum())
         else:
@@ -46,13 +47,14 @@ def label_log_likelihood(problem: Problem, state: State) -> float:
 def log_prior(problem: Problem, state: State) -> float:
     """Log prior of factors, lambda and heads, up to constants, at the modes of learned variances."""
     config = problem.config
-    total = sum(_rows_log_prior(state.rows(k), problem.rule(k)) for k in range(problem.modes))
+    prior, edges = problem.backend.rows_log_prior, [int(edge) for edge in state.starts]
+    total = sum(prior(state.factors, (edges[k], edges[k + 1]), problem.rule(k)) for k in range(problem.modes))
     variance = tau(state.shrinkage, config.tau_floor)
     if config.learn_lambda:
         total -= float((state.component_weights**2 / variance + np.log(variance)).sum()) / 2
         total -= float(((gamma_shapes(state.rank) + 1) * np.log(state.shrinkage) + 1 / state.shrinkage).sum())
     for t, target in enumerate(problem.targets if config.joint else ()):  # else labels do not count either
-        beta = state.heads[t]
+        beta = head_coefficients(state, t)
         if config.learn_variances:
             total -= (config.a_c + 1.5) * float(np.log(beta**2 + 2 * config.b1).sum())
         else:
@@ -68,33 +70,20 @@ def log_posterior(problem: Problem, state: State, likelihood: float | None = Non
     return total + label_log_likelihood(problem, state) if problem.config.joint else total
 
 
-def component_sizes(state: State) -> Floats:
+def component_sizes(state: State, backend: Backend | None = None) -> Floats:
     """How large each component is in the tensor, (R,): |lambda_r| times the root mean squares of its columns."""
     size = np.abs(state.component_weights)
     for k in range(state.modes):
-        rows = state.rows(k)
-        size = size * np.sqrt(np.einsum("nr,nr->r", rows, rows, dtype=np.float64) / max(len(rows), 1))
+        span = int(state.starts[k]), int(state.starts[k + 1])
+        squares = column_squares(state.rows(k)) if backend is None else backend.column_squares(state.factors, span)
+        size = size * np.sqrt(squares / max(span[1] - span[0], 1))
     return size
 
 
-def effective_rank(state: State) -> float:
+def effective_rank(state: State, backend: Backend | None = None) -> float:
     """exp(entropy) of the components' shares in the size of the tensor: R where all are equal, 1 where one rules."""
-    size = component_sizes(state)
+    size = component_sizes(state, backend)
     if not np.isfinite(size).all() or size.sum() <= 0:
         return 0.0
     share = size[size > 0] / size.sum()
     return float(np.exp(-(share * np.log(share)).sum()))
-
-
-def _rows_log_prior(rows: Factors, rule: Rule) -> float:
-    """In slices: the copy of all rows in float64 would be the largest array of a fit."""
-    total = 0.0
-    for first in range(0, len(rows), 65536):
-        squares = rows[first : first + 65536].astype(np.float64) ** 2
-        if rule.shape == 0:
-            total -= float(squares.sum()) / (2 * rule.variance)
-        else:
-            learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
-            variance = np.maximum(learned, rule.floor)
-            total -= float(((rule.shape + 1.5) * np.log(variance) + (squares / 2 + rule.scale) / variance).sum())
-    return total

@@ -9,9 +9,15 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import EM, FISHER, Rule, read_only
+from ringleader.kernels.logistic import fisher_weight
+from ringleader.kernels.single_block import prior_variance
 from ringleader.model.negatives import group_negatives, negatives_of, view_of
+from ringleader.model.priors import head_coefficients, head_inputs, head_variance, labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+
+ENTITIES = 4096
+"""Entities whose curvatures are held at once."""
 
 
 class CellEvidence(NamedTuple):
@@ -42,10 +48,49 @@ def cell_log_odds(problem: Problem, state: State, codes: npt.ArrayLike | None = 
 
 
 def head_log_odds(state: State, target: int, mode: int, entities: Any = None) -> Floats:
-    """psi of the linear head of a target for entities of its mode (default: all), at their factor rows."""
-    rows = state.rows(mode)
-    chosen = rows if entities is None else rows[np.asarray(entities)]
-    return np.asarray(state.heads[target, 0] + chosen.astype(np.float64) @ state.heads[target, 1:])
+    """psi of the joint head of a target for entities of its mode (default: all), at their rows and their evidence."""
+    chosen = slice(None) if entities is None else np.asarray(entities)
+    psi = state.heads[target, 0] + state.rows(mode)[chosen].astype(np.float64) @ state.heads[target, 1:]
+    if len(state.evidence_slopes):
+        psi = psi + state.evidence_slopes[target] * state.evidence_of(mode)[chosen]
+    return np.asarray(psi)
+
+
+def head_deviation(problem: Problem, state: State, target: int) -> Floats:
+    """Posterior standard deviation of psi of every entity of a target's mode, (n_k,), to second order at the mode.
+
+    x' F^-1 x of the coefficients at x = (1, row, evidence), and b' A^-1 b of the row; evidence is data. A holds the
+    entity's own labels too. Curvatures are Fisher's: E[omega] is above them and would make the deviation too small.
+    """
+    known, mode = problem.targets[target], problem.targets[target].mode
+    rule = problem.rule(mode)._replace(curvature=FISHER)
+    beta, noise = head_coefficients(state, target), float(state.noise[target])
+    labelled = head_inputs(problem, state, target, labelled_rows(problem, state, target))
+    information = problem.backend.head_moments(labelled, known.values, beta, noise, rule)[1]
+    information[np.diag_indices_from(information)] += 1 / head_variance(beta, problem)
+    covariance = np.linalg.inv(information)
+    slope = state.heads[target, 1:]
+    pull = np.zeros((problem.tensor.shape[mode], len(problem.targets)))  # what the labels of an entity weigh in A
+    for t in problem.targets_of(mode):
+        codes = problem.targets[t].codes
+        binary = problem.targets[t].kind == "binary"
+        pull[codes, t] = fisher_weight(head_log_odds(state, t, mode, codes)) if binary else 1 / state.noise[t]
+    tuples = negatives_of(problem, state)
+    view = view_of(problem, state, tuples)
+    drawn = group_negatives(problem, tuples) if mode == problem.config.contrast else None
+    deviation = np.zeros(len(pull))
+    for first in range(0, len(pull), ENTITIES):
+        chosen = np.arange(first, min(first + ENTITIES, len(pull)))
+        rows = state.rows(mode)[chosen].astype(np.float64)
+        inputs = np.column_stack([np.ones(len(rows)), rows, state.evidence_of(mode)[chosen]])
+        spread = np.einsum("nr,rs,ns->n", inputs, covariance, inputs)
+        curvature = problem.backend.block_moments(view, problem.blocks(mode, drawn, chosen), rule)[1]
+        places = np.arange(state.rank)
+        curvature[:, places, places] += 1 / prior_variance(rows, rule)
+        curvature += np.einsum("nt,tr,ts->nrs", pull[chosen], state.heads[:, 1:], state.heads[:, 1:])
+        solved = np.linalg.solve(curvature, np.broadcast_to(slope, rows.shape)[..., None])[..., 0]
+        deviation[chosen] = np.sqrt(spread + solved @ slope)
+    return deviation
 
 
 def _rule(problem: Problem, mode: int, curvature: str | None) -> Rule:

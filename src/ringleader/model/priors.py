@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Codes, Floats
-from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, View, no_terms
+from ringleader.arrays import Floats
+from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, no_terms
 from ringleader.kernels.single_block import carry, move_block
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
@@ -38,22 +38,27 @@ def update_shrinkage(
 
 
 def lambda_step(
-    problem: Problem, state: State, view: View, cells: Codes, rule: Rule, scale: tuple[float, float] = (1.0, 1.0)
+    problem: Problem,
+    state: State,
+    moments: tuple[Floats, Floats],
+    rule: Rule,
+    scale: tuple[float, float] = (1.0, 1.0),
 ) -> None:
-    """One step of lambda over the entries of cells, in place; unconstrained, as published.
+    """One step of lambda from g and F over the entries of some cells, in place; unconstrained, as published.
 
     ``scale`` multiplies the sums over entries and the step, like ``scale`` and ``rate`` of other blocks.
     """
     x = state.component_weights
-    gradient, curvature = problem.backend.lambda_moments(view, cells, rule)
-    gradient, curvature = scale[0] * gradient, scale[0] * curvature
+    gradient, curvature = scale[0] * moments[0], scale[0] * moments[1]
     if rule.action == STATISTICS:
-        carried = Statistics(state.second, state.first)
-        carry(carried, -1, (gradient, curvature), x, rule.decay)
+        fetch, place = problem.backend.fetch, problem.backend.place
+        carried = Statistics(fetch(state.second[-1:]), fetch(state.first[-1:]))
+        carry(carried, 0, (gradient, curvature), x, rule.decay)
+        state.second[-1:], state.first[-1:] = place(carried.second), place(carried.first)
         upper = np.zeros_like(curvature)
-        upper[np.triu_indices(len(x))] = state.second[-1]
+        upper[np.triu_indices(len(x))] = carried.second[0]
         curvature = upper + np.triu(upper, 1).T
-        gradient = state.first[-1] - curvature @ x
+        gradient = carried.first[0] - curvature @ x
     variance = tau(state.shrinkage, problem.config.tau_floor)
     gradient = gradient - x / variance
     curvature = curvature + np.diag(1 / variance)
@@ -61,14 +66,27 @@ def lambda_step(
 
 
 def balance(problem: Problem, state: State) -> None:
-    """Hand what |lambda| has above its cap to the factors, in place; the log-odds stay (model.md section 5, cure 4)."""
+    """Hand what |lambda| has above its cap to the factors, in place (model.md section 5, cure 4).
+
+    The log-odds of cells and of heads stay; carried statistics are those of the scaled design rows.
+    """
     cap = problem.config.lambda_cap
     if cap <= 0 or not problem.config.learn_lambda:
         return
     excess = np.maximum(np.abs(state.component_weights) / cap, 1.0)
-    if (excess > 1).any():
-        state.component_weights[:] /= excess
-        state.factors[:] *= (excess ** (1 / state.modes)).astype(state.factors.dtype)
+    if not (excess > 1).any():
+        return
+    share = excess ** (1 / state.modes)
+    state.component_weights[:] /= excess
+    place = problem.backend.place
+    state.factors[:] *= place(share.astype(state.factors.dtype))
+    state.cavities[:] *= share
+    state.heads[:, 1:] /= share
+    if len(state.first):  # a row's design rows lost its share; lambda's, which have no lambda in them, gained all
+        first, second = np.triu_indices(state.rank)
+        for rows, scale in ((slice(None, -1), 1 / share), (slice(-1, None), excess)):
+            state.first[rows] *= place(scale)
+            state.second[rows] *= place((scale[first] * scale[second]).astype(state.second.dtype))
 
 
 def head_variance(beta: Floats, problem: Problem) -> Floats:
@@ -81,21 +99,36 @@ def head_variance(beta: Floats, problem: Problem) -> Floats:
     return variance
 
 
+def head_coefficients(state: State, target: int) -> Floats:
+    """All of a head as one block, (R + 1,), bias first; (R + 2,), the slope of the evidence last, where it has one."""
+    return np.concatenate([state.heads[target], state.evidence_slopes[target : target + 1]])
+
+
+def head_inputs(problem: Problem, state: State, target: int, rows: Floats) -> Floats:
+    """What the head of a target reads of its labelled entities: their rows (M, R), and their evidence where it does."""
+    if not len(state.evidence_slopes):
+        return rows
+    mode, codes = problem.targets[target].mode, problem.targets[target].codes
+    return np.column_stack([rows, state.evidence_of(mode)[codes]])
+
+
 def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: Rule) -> None:
     """One step of a target's head on the rows of its labelled entities, and its noise, in place."""
     values = problem.targets[target].values
     if len(values) == 0:
         return
-    beta, noise = state.heads[target], float(state.noise[target])
-    gradient, curvature = problem.backend.head_moments(rows, values, beta, noise, rule)
+    beta, noise = head_coefficients(state, target), float(state.noise[target])
+    inputs = head_inputs(problem, state, target, rows)
+    gradient, curvature = problem.backend.head_moments(inputs, values, beta, noise, rule)
     variance = head_variance(beta, problem)
     gradient -= beta / variance
     curvature[np.diag_indices_from(curvature)] += 1 / variance
     rate = 0.0 if rule.action == GRADIENT and problem.config.carry else 1.0
-    beta[:] = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    beta = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    state.heads[target], state.evidence_slopes[target : target + 1] = np.split(beta, [state.rank + 1])
     if noise > 0:
         config = problem.config
-        residual = values - beta[0] - np.einsum("mr,r->m", rows, beta[1:])
+        residual = values - beta[0] - np.einsum("mr,r->m", inputs, beta[1:])
         state.noise[target] = ((residual**2).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
 
 
@@ -106,15 +139,16 @@ def label_terms(problem: Problem, state: State, mode: int) -> Terms:
         return no_terms(state.rank)
     codes = np.concatenate([problem.targets[t].codes for t in targets])
     order = np.argsort(codes, kind="stable")
-    offsets = np.zeros(problem.tensor.shape[mode] + 1, np.int64)
+    offsets = np.zeros(len(state.rows(mode)) + 1, np.int64)
     np.cumsum(np.bincount(codes, minlength=len(offsets) - 1), out=offsets[1:])
-    return Terms(
-        offsets,
-        np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order],
-        np.concatenate([problem.targets[t].values for t in targets])[order],
-        state.heads,
-        state.noise,
-    )
+    target = np.concatenate([np.full(len(problem.targets[t].codes), t, np.int32) for t in targets])[order]
+    value = np.concatenate([problem.targets[t].values for t in targets])[order]
+    if not len(state.evidence_slopes):
+        return Terms(offsets, target, value, state.heads, state.noise)
+    # Evidence is data here: a label has a head of its own, whose bias is beta0 + alpha e.
+    heads = state.heads[target]
+    heads[:, 0] += state.evidence_slopes[target] * state.evidence_of(mode)[codes[order]]
+    return Terms(offsets, np.arange(len(target), dtype=np.int32), value, heads, state.noise[target])
 
 
 def labelled_rows(problem: Problem, state: State, target: int) -> Floats:
@@ -133,4 +167,4 @@ def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity
             known = ~np.isnan(solved[:, 0])
             rows[known] = solved[known]
         else:
-            rows[:] = state.rows(mode)[codes]
+            rows[:] = problem.backend.fetch(state.rows(mode)[problem.backend.place(codes)])

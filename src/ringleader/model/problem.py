@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
-from ringleader.kernels.checks import check_lists, check_tuples
-from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, plan_blocks, read_only
-from ringleader.kernels.protocol import Backend, get_backend
+from ringleader.kernels.checks import check_tuples
+from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, read_only
+from ringleader.kernels.protocol import Backend, get_backend, unavailable
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.remembered import Remembered
@@ -53,6 +53,11 @@ class Problem:
         """Whether every sweep has negatives of its own. To the Gibbs sampler negatives are data: it never redraws."""
         return self.config.redraw and self.config.learner != "gibbs"
 
+    @property
+    def reads_evidence(self) -> bool:
+        """Whether joint heads read the evidence of their entities."""
+        return self.config.joint and self.config.head_evidence and bool(self.targets)
+
     def sweep_order(self) -> list[int]:
         """Every mode but the contrast mode in order, then the contrast mode."""
         contrast = self.config.contrast
@@ -85,17 +90,8 @@ class Problem:
     def blocks(self, mode: int, drawn: tuple[Numbers, Codes] | None = None, entities: Any = None) -> Blocks:
         """The blocks of a mode over all its cells; ``entities`` picks some, ``drawn`` groups the negatives."""
         if entities is None and drawn is None:
-            return self.plans.get(mode, lambda: self._plan(mode, None, None))
-        return self._plan(mode, drawn, entities)
-
-    def _plan(self, mode: int, drawn: tuple[Numbers, Codes] | None, entities: Any) -> Blocks:
-        offsets, cells = self.tensor.grouping(mode)
-        chosen = np.arange(len(offsets) - 1) if entities is None else np.asarray(entities)
-        lists = [(ranges[chosen], ranges[chosen + 1], members) for ranges, members in
-                 ([(offsets, cells)] if drawn is None else [(offsets, cells), drawn])]  # fmt: skip
-        blocks = plan_blocks(mode, chosen, *lists)
-        check_lists(blocks, self.tensor.n_cells)
-        return blocks
+            return self.plans.get(mode, lambda: self.backend.plan(mode, self.tensor.grouping(mode)))
+        return self.backend.plan(mode, self.tensor.grouping(mode), drawn, entities)
 
 
 def build_problem(
@@ -130,10 +126,16 @@ def build_problem(
         heldout=read_only(heldout),
         starts=read_only(np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64)),
         fixed_negatives=None if drawn is None else _fixed(np.array(drawn, np.int32), tensor, config),
-        backend=get_backend(config.backend, config.threads or None),
+        backend=_backend(config),
         plans=Remembered(),
         draws=Remembered(1),
     )
+
+
+def _backend(config: ModelConfig) -> Backend:
+    """The backend of the settings. A model that was fitted on a GPU answers, and takes reviews in, without one too."""
+    name = config.backend
+    return get_backend("numba" if name == "cuda" and unavailable(name) else name, config.threads or None)
 
 
 def _fixed(drawn: Codes, tensor: SparseTensor, config: ModelConfig) -> Codes:

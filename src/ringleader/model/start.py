@@ -53,7 +53,8 @@ def start_state(problem: Problem) -> State:
 def fresh_heads(problem: Problem, state: State) -> State:
     """The state with heads at their start, for the targets of this problem (also after labels changed).
 
-    Slopes start at zero; the bias of a real target at its mean, so that its labels do not jolt the factors.
+    Slopes start at zero, that of the evidence too, so labels say nothing in the first sweep; the bias of a real target
+    starts at its mean, so that its labels do not jolt the factors. Evidence that was found stays until the next sweep.
     """
     heads = np.zeros((len(problem.targets), state.rank + 1))
     noise = np.zeros(len(problem.targets))
@@ -61,6 +62,11 @@ def fresh_heads(problem: Problem, state: State) -> State:
         if target.kind == "real":
             heads[t, 0] = target.values.mean() if len(target.values) else 0.0
             noise[t] = max(float(np.var(target.values)), 1e-6) if len(target.values) else 1.0
+    read = problem.reads_evidence
     parts = [state.rows(t.mode)[t.codes].astype(np.float64) for t in problem.targets]
     cavities = np.concatenate([np.zeros((0, state.rank)), *parts])
-    return state.replace(heads=heads, noise=noise, cavities=cavities)
+    slopes = np.zeros(len(problem.targets) if read else 0)
+    evidence = state.evidence if len(state.evidence) else np.zeros(len(state.factors))
+    return state.replace(
+        heads=heads, noise=noise, cavities=cavities, evidence_slopes=slopes, evidence=evidence if read else np.zeros(0)
+    )

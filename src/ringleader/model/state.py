@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 from ringleader.arrays import Factors, Floats, Numbers
 from ringleader.errors import ModelFileError, NumericalError
+
+LATER = ("evidence", "evidence_slopes")
+"""Arrays that states of models before version 1.1 do not have: their heads read rows alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,8 @@ class State:
     first: Floats  # S2 of online EM, (rows + 1, R), lambda's last; or no rows
     sweep: int = 0
     steps: int = 0
+    evidence: Floats = field(default_factory=lambda: np.zeros(0))  # e, (rows,): what joint heads read beside rows
+    evidence_slopes: Floats = field(default_factory=lambda: np.zeros(0))  # alpha, (T,); both empty where none reads it
 
     @property
     def rank(self) -> int:
@@ -44,6 +49,11 @@ class State:
     def rows(self, mode: int) -> Factors:
         """The factor rows of a mode, (n_k, R): a view."""
         return self.factors[self.starts[mode] : self.starts[mode + 1]]
+
+    def evidence_of(self, mode: int) -> Floats:
+        """The evidence that joint heads read of a mode, (n_k,): a view; zeros where none reads it."""
+        begin, end = int(self.starts[mode]), int(self.starts[mode + 1])
+        return self.evidence[begin:end] if len(self.evidence) else np.zeros(end - begin)
 
     def copy(self) -> State:
         """The same with arrays of its own."""
@@ -61,6 +71,7 @@ class State:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> State:
+        arrays = {**{name: np.zeros(0) for name in LATER}, **arrays}
         missing = {f.name for f in dataclasses.fields(cls)} - set(arrays)
         if missing:
             raise ModelFileError(f"the stored state lacks {', '.join(sorted(missing))}; it is damaged or foreign")
@@ -71,7 +82,7 @@ class State:
 
     def check_finite(self) -> None:
         """Raise where the fit has left the finite numbers."""
-        for name in ("factors", "component_weights", "shrinkage", "heads", "noise", "first"):
+        for name in ("factors", "component_weights", "shrinkage", "heads", "noise", "first", "evidence_slopes"):
             array = getattr(self, name)
             # The sum of finite numbers may overflow only where they are useless too; it is one pass without a mask.
             if array.size and not np.isfinite(np.sum(array, dtype=np.float64)):
@@ -93,6 +104,7 @@ def extend_state(state: State, sizes: Sequence[int], rows: Mapping[int, npt.Arra
     second = np.zeros((len(factors) + 1 if carried else 0, state.second.shape[1]), state.second.dtype)
     first = np.zeros((len(factors) + 1 if carried else 0, rank))
     second[-1:], first[-1:] = state.second[-1:], state.first[-1:]
+    evidence = np.zeros(len(factors) if len(state.evidence) else 0)  # of new entities 0, until it is found
     for mode in range(state.modes):
         old = state.rows(mode)
         begin, middle, end = starts[mode], starts[mode] + len(old), starts[mode + 1]
@@ -102,7 +114,9 @@ def extend_state(state: State, sizes: Sequence[int], rows: Mapping[int, npt.Arra
         new = (rows or {}).get(mode)
         mean = old.mean(axis=0) if len(old) else np.full(rank, 0.5)
         factors[middle:end] = mean if new is None else np.asarray(new)
+        was = slice(state.starts[mode], state.starts[mode + 1])
+        if len(evidence):
+            evidence[begin:middle] = state.evidence[was]
         if carried:
-            was = slice(state.starts[mode], state.starts[mode + 1])
             second[begin:middle], first[begin:middle] = state.second[was], state.first[was]
-    return state.replace(factors=factors, starts=starts, second=second, first=first)
+    return state.replace(factors=factors, starts=starts, second=second, first=first, evidence=evidence)

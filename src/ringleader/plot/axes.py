@@ -6,20 +6,36 @@ The same functions draw the charts of ``ringleader report``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ringleader.cores import Core
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
-from ringleader.known.labels import Labels
-from ringleader.plot import core_data, score_data
+from ringleader.plot import account_data, core_data, score_data
 from ringleader.plot.charts import Chart
-from ringleader.plot.draw import draw
+from ringleader.plot.draw import draw_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["components", "core", "precision_recall", "ratings", "roc", "scores", "timeline", "training"]
+__all__ = [
+    *("account", "calibration", "components", "core", "precision_recall", "ratings", "roc", "scores", "timeline"),
+    "training",
+]
+
+
+def account(model: RingDetector, mode: str, entity: Any, target: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """When an account had its reviews, and when the market did."""
+    described = model.explain(mode, entity, target).account
+    return _on(account_data.activity(described), ax)
+
+
+def calibration(
+    model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
+) -> Axes:
+    """Of accounts given a probability, how many are bad: on the labels held out, or on ``truth``."""
+    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    return _on(account_data.calibration(labels, score, mode, name), ax)
 
 
 def core(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
@@ -44,7 +60,7 @@ def scores(model: RingDetector, mode: str, target: str | None = None, *, ax: Axe
 
 
 def precision_recall(
-    model: RingDetector, mode: str, target: str | None = None, *, truth: Labels | None = None, ax: Axes | None = None
+    model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
     """Precision over recall on the labels that were held out, or on ``truth``; never on those that trained."""
     labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
@@ -52,7 +68,7 @@ def precision_recall(
 
 
 def roc(
-    model: RingDetector, mode: str, target: str | None = None, *, truth: Labels | None = None, ax: Axes | None = None
+    model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
     """The ROC on the labels that were held out, or on ``truth``; never on those that trained."""
     labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
@@ -82,4 +98,4 @@ def _on(chart: Chart, ax: Axes | None, size: tuple[float, float] = (6.4, 3.6)) -
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(figsize=size, layout="constrained")
-    return draw(chart, ax)
+    return draw_on(chart, ax)

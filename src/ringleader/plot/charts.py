@@ -46,11 +46,12 @@ class Matrix(Chart):
 @dataclass(frozen=True, kw_only=True)
 class Timeline(Chart):
     """Shares of the reviews in bins of time: the core's and the market's. ``starts`` are Unix seconds, one more
-    than there are bins."""
+    than there are bins. ``name`` says whose they are where they are no core's."""
 
     starts: tuple[int, ...]
     core: tuple[float, ...]
     market: tuple[float, ...]
+    name: str = "core"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import singledispatch
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ringleader.plot.charts import Chart, Components, Curve, Matrix, Ratings, Scores, Timeline, Training
-from ringleader.plot.colours import BAD, CORE, GOOD, GRID, INK, MARKET, MUTED, RATINGS
+from ringleader.plot.colours import BAD, CORE, DARK, GOOD, GRID, INK, LIGHT, MARKET, MUTED, RATINGS
 from ringleader.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TEXT, SMALL = 9.0, 7.0
+LETTERS_PER_INCH = 13
+"""Letters of a title that fit into an inch."""
 NAMED_ROWS, NAMED_COLUMNS = 40, 45
 """Rows and columns of a matrix up to which every one is named."""
 ROW_LETTERS, COLUMN_LETTERS = 24, 14
@@ -41,6 +44,52 @@ GAP = 0.12
 def draw(chart: Chart, ax: Axes) -> Axes:
     """Draws the chart and returns the axes."""
     raise TypeError(f"{type(chart).__name__} cannot be drawn")
+
+
+def draw_on(chart: Chart, ax: Axes) -> Axes:
+    """Draws the chart on a user's axes: the title keeps to their width, and on a dark ground colours are those of the
+    dark."""
+    from matplotlib.colors import to_rgb
+
+    draw(chart, ax)
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    letters = max(int(inches * LETTERS_PER_INCH), 20)
+    ax.set_title(
+        textwrap.fill(ax.get_title(loc="left"), letters),
+        loc="left",
+        fontsize=TEXT + 1,
+        color=INK,
+        wrap=False,
+        pad=_pad(ax),
+    )
+    if sum(to_rgb(ax.get_facecolor())) < 1.5:
+        _darken(ax)
+    return ax
+
+
+def _pad(ax: Axes) -> float:
+    """Points between axes and title: room for the names of what is drawn, where there are any."""
+    return TEXT * 2.2 if ax.get_legend() is not None else 6.0
+
+
+def _darken(ax: Axes) -> None:
+    """Colours of the light, wherever they are used, as those of the dark."""
+    from matplotlib.collections import Collection
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.text import Text
+
+    dark = {LIGHT[role]: DARK[role] for role in reversed(LIGHT)}
+    ax.tick_params(axis="both", labelcolor=DARK["muted"], color=DARK["market"])
+    for artist in ax.findobj():
+        if isinstance(artist, (Line2D, Text)):
+            artist.set_color(dark.get(to_hex(artist.get_color()), artist.get_color()))
+        elif isinstance(artist, (Patch, Collection)) and artist is not ax.patch:
+            for part in ("facecolor", "edgecolor"):
+                colour = getattr(artist, f"get_{part}")()
+                if isinstance(colour, tuple) and colour[3] > 0 and to_hex(colour) in dark:
+                    getattr(artist, f"set_{part}")(dark[to_hex(colour)])
 
 
 @draw.register(Matrix)
@@ -83,7 +132,7 @@ def _matrix(chart: Matrix, ax: Axes) -> Axes:
 def _timeline(chart: Timeline, ax: Axes) -> Axes:
     starts = np.array(chart.starts, "datetime64[s]")
     ax.stairs(chart.market, starts, fill=True, color=MARKET, label="market")
-    ax.stairs(chart.core, starts, fill=False, color=CORE, linewidth=1.6, label="core")
+    ax.stairs(chart.core, starts, fill=False, color=CORE, linewidth=1.6, label=_dollars(chart.name))
     _prepare(ax, chart, grid="y")
     _time_ticks(ax)
     ax.yaxis.set_major_formatter(_percents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.evaluation import metrics
-from ringleader.evaluation.truth import known_codes
+from ringleader.evaluation.truth import known_codes, read_truth
 from ringleader.known.labels import Labels
 from ringleader.model.objective import component_sizes, effective_rank
 from ringleader.plot.charts import Components, Curve, Scores, Training
@@ -101,9 +102,9 @@ def judged(model: RingDetector, truth: Labels, mode: str, target: str | None) ->
     return (chosen.values[unseen] > 0).astype(np.float64), score[chosen.codes[unseen]], chosen.name
 
 
-def heldout(model: RingDetector, truth: Labels | None) -> Labels:
-    """The labels to measure on: those given, or those that the fit held out."""
-    labels = truth if truth is not None else model.heldout_
+def heldout(model: RingDetector, truth: Any = None) -> Labels:
+    """The labels to measure on: those given (Labels, or a table or file of them), or those that the fit held out."""
+    labels = model.heldout_ if truth is None else truth if isinstance(truth, Labels) else read_truth(model, truth)
     if labels is None:
         raise SettingsError("no labels were held out from this model; fit with holdout=0.2, or give truth=")
     return labels

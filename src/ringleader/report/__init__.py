@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from ringleader.detector import RingDetector
 from ringleader.errors import StorageError
+from ringleader.plot.charts import Chart
 from ringleader.report.build import build
 from ringleader.report.render import render
-from ringleader.report.shrink import shrink
+from ringleader.report.shrink import fewer_accounts, shrink
+from ringleader.runtime.outputs import whole_file
 
 __all__ = ["LARGEST", "page", "write_report"]
 
@@ -17,26 +20,33 @@ LARGEST = 2_000_000
 """Bytes of a page, whatever the size of the data."""
 
 
-def page(model: RingDetector) -> str:
-    """The report of a model as HTML. The same model gives the same bytes.
+def page(model: RingDetector, since: RingDetector | None = None) -> str:
+    """The report of a model as HTML; with ``since``, what changed against that one. The same model, the same bytes.
 
     A page above ``LARGEST`` bytes is made smaller, as far as it goes, and says what it leaves out.
     """
-    context = build(model)
-    text = render(context)
+    context = build(model) if since is None else build(model, since)
+    drawn: dict[tuple[str, Chart], str] = {}
+    text = render(context, drawn)
+    if len(text.encode()) > LARGEST and context.accounts:
+        bare = len(render(replace(context, accounts=()), drawn).encode())
+        share = max(LARGEST - bare, 0) / (len(text.encode()) - bare)
+        context = fewer_accounts(context, int(share * len(context.accounts)))
+        text = render(context, drawn)
     while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
         context = smaller
-        text = render(context)
+        text = render(context, drawn)
     return text
 
 
-def write_report(model: RingDetector, path: str | os.PathLike[str]) -> Path:
-    """Writes the report of a model to a file, and returns its path."""
+def write_report(model: RingDetector, path: str | os.PathLike[str], since: RingDetector | None = None) -> Path:
+    """Writes the report of a model to a file, and returns its path. since : an earlier model to compare with."""
     target = Path(path)
-    text = page(model)
+    text = page(model, since)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with whole_file(target) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise StorageError(f"cannot write the report to {target}: {error.strerror or error}; choose another") from error
     return target

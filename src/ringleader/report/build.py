@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import ringleader
 from ringleader.cores import Core, Cores
@@ -13,31 +14,33 @@ from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
 from ringleader.plot.charts import Components, Curve, Training
-from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.plot.score_data import components, judged, precision_recall, roc, training
 from ringleader.report import about
-from ringleader.report.context import Context, CoreMembers, CoreSection, Fact, HeldOut, RankingSection, Table
-from ringleader.report.ranking import Subject, ranking, subjects
-from ringleader.wording import cell, counted, harmless, percent, plural, power_of_ten
+from ringleader.report.accounts import Accounts, first_accounts
+from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Table
+from ringleader.report.groups import core_section, odds, people
+from ringleader.report.ranking import TOP, Subject, alike, heading, ranking, subjects
+from ringleader.report.since import changes
+from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""
-MEMBERS = 40
-"""Members of a core that are named, in each mode."""
 ENOUGH = 10
 """Held-out accounts of each kind, bad and good, below which a figure on them says little."""
 MANY_SUBJECTS = 8
 """Modes and targets that are ranked; further ones are left to ``ringleader score``."""
-SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
 
 
-def build(model: RingDetector) -> Context:
-    """Everything the page says about a model."""
+def build(model: RingDetector, since: RingDetector | None = None) -> Context:
+    """Everything the page says about a model; with ``since``, what changed against that one."""
     tensor = model.tensor_
     report = about.check_report(model)
     cores = model.cores()
     wanted = subjects(model)
-    rankings = [ranking(model, subject, f"ranking{i}") for i, subject in enumerate(wanted[:MANY_SUBJECTS])]
+    accounts = Accounts(model.snapshot_, _first_accounts(model, wanted))
+    same = _same_targets(model, wanted)
+    ranked = [subject for subject in wanted if subject not in same][:MANY_SUBJECTS]
+    rankings = [ranking(model, subject, f"ranking{i}", accounts) for i, subject in enumerate(ranked)]
     heldout, heldout_note = _heldout(model, wanted)
     command, notes = about.command(model, report)
     listed = cores[:CORES_LISTED]
@@ -48,7 +51,7 @@ def build(model: RingDetector) -> Context:
         lead=_lead(model, report),
         unfinished=_unfinished(model),
         facts=_facts(model, rankings, cores, heldout),
-        findings=_findings(model, rankings, cores),
+        findings=(*_findings(model, rankings, cores), *_same_notes(same)),
         rankings=tuple(rankings),
         cores_table=Table(
             tuple(harmless(str(c), 30) for c in frame.columns),
@@ -57,7 +60,7 @@ def build(model: RingDetector) -> Context:
             ),
             len(cores) - len(listed),
         ),
-        cores=tuple(_core(model, core) for core in cores[:CORES]),
+        cores=tuple(core_section(model, core, accounts, _judged(model, core)) for core in cores[:CORES]),
         cores_total=len(cores),
         heldout=heldout,
         heldout_note=heldout_note,
@@ -70,7 +73,30 @@ def build(model: RingDetector) -> Context:
         command=command,
         command_notes=notes,
         version=ringleader.__version__,
+        accounts=accounts.pages({section.mode_name: section.key for section in reversed(rankings)}),
+        words=tuple(Fact(meaning, word) for word, meaning in GLOSSARY.items()),
+        since=changes(model, since, ranked, accounts) if since is not None else None,
     )
+
+
+def _first_accounts(model: RingDetector, wanted: list[Subject]) -> list[tuple[str, Any, str | None]]:
+    first = [(s.mode, s.name, model.scores(s.mode, s.name)["entity"].head(TOP).tolist()) for s in wanted if s.main]
+    return first_accounts(first)
+
+
+def _same_targets(model: RingDetector, wanted: list[Subject]) -> list[Subject]:
+    """Further targets of a mode for which nearly the same entities come first as for its main one."""
+    main = {subject.mode: subject for subject in wanted if subject.main}
+    return [s for s in wanted if not s.main and alike(model, s, main[s.mode])]
+
+
+def _same_notes(same: list[Subject]) -> tuple[str, ...]:
+    return tuple(f"{heading(subject)}: nearly the same as those above, and not listed again." for subject in same)
+
+
+def _judged(model: RingDetector, core: Core) -> dict[str, pd.DataFrame]:
+    """By mode, the scores of those among whom the members of a core are."""
+    return {mode: model.scores_by_code(mode) for mode in core.members}
 
 
 def _lead(model: RingDetector, report: Mapping[str, Any] | None) -> str:
@@ -105,9 +131,17 @@ def _facts(
         else:
             facts.append(Fact(f"{section.total:,}", f"{plural(section.mode)} ranked by {section.column}"))
     facts.append(Fact(f"{len(cores):,}", "groups that act together" if len(cores) != 1 else "group that acts together"))
-    labels = model.aligned_.n_labels
-    facts.append(Fact(f"{labels:,}", "labels to learn from" if labels != 1 else "label to learn from"))
+    facts.append(_labelled(model))
     return (*facts, *(held.facts[0] for held in heldout[:1] if held.facts and held.enough))
+
+
+def _labelled(model: RingDetector) -> Fact:
+    """How many accounts are labelled, and for how many targets each."""
+    targets = {target.name for target in model.targets_}
+    accounts = len({(target.mode, code) for target in model.targets_ for code in target.codes.tolist()})
+    if len(targets) > 1:
+        return Fact(f"{accounts:,}", f"labelled accounts, up to {len(targets)} targets each")
+    return Fact(f"{accounts:,}", "labels to learn from" if accounts != 1 else "label to learn from")
 
 
 def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores) -> tuple[str, ...]:
@@ -128,68 +162,11 @@ def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores)
     findings += [" ".join(others)] if others else []
     if len(cores):
         which = f"The surest of {len(cores):,} groups" if len(cores) > 1 else "The only group"
-        findings.append(f"{which} has {_people(cores[0])}. {_odds(cores[0])}")
+        findings.append(f"{which} has {people(cores[0])}. {odds(cores[0])}")
         findings += [f"{cores.doubt.capitalize()}."] if cores.doubt else []
     else:
         findings.append("No groups: nobody acts together more than chance and taste explain.")
     return tuple(findings)
-
-
-def _core(model: RingDetector, core: Core) -> CoreSection:
-    tensor = model.tensor_
-    frame = Cores((core,)).frame(tensor).iloc[0]
-    first, last = frame["first"], frame["last"]
-    when = f" between {first} and {last}" if first and first != last else f" in {first}" if first else ""
-    many = core.density / core.expected if core.expected > 0 else float("inf")
-    sentence = (
-        f"{_people(core)} {SIDES[core.side]}{when}, in {counted(int(frame['reviews']), 'review')}. They meet in "
-        f"{percent(core.density)} of the cases in which they could, "
-        f"{f'{many:,.0f} times' if np.isfinite(many) and many >= 2 else 'more than'} what activity and popularity "
-        f"explain. {_odds(core)}"
-    )
-    facts = []
-    for mode, members in reversed(core.members.items()):
-        name = harmless(mode, 30)
-        facts.append(Fact(f"{len(members.codes):,}", plural(name) if len(members.codes) != 1 else name))
-    facts += [Fact(f"{int(frame['reviews']):,}", "reviews"), Fact(percent(core.density), "of possible meetings")]
-    facts.append(Fact(power_of_ten(core.log10_p), "bound on chance"))
-    try:
-        block = matrix(tensor, core, model.config_.contrast)
-    except SettingsError:
-        block = None
-    named = Cores((core,)).members_frame(tensor)
-    sections = []
-    for mode in reversed(core.members):
-        rows = named[named["mode"] == mode]
-        listed = tuple(
-            (harmless(str(row["entity"])), f"{row['strength']:.2f}", f"{row['reviews']:,}")
-            for row in rows.head(MEMBERS).to_dict("records")
-        )
-        header = (harmless(mode, 30), "chance that it belongs", "reviews in the core")
-        table = Table(header, listed, len(rows) - len(listed))
-        sections.append(CoreMembers(counted(len(rows), harmless(mode, 30)), table))
-    return CoreSection(
-        number=core.number,
-        heading=f"Core {core.number}: {_people(core)}",
-        sentence=sentence,
-        facts=tuple(facts),
-        matrix=block,
-        timeline=timeline(tensor, core) if has_times(tensor) else None,
-        ratings=ratings(tensor, core) if has_ratings(tensor) else None,
-        members=tuple(sections),
-    )
-
-
-def _people(core: Core) -> str:
-    parts = [counted(len(m.codes), harmless(mode, 30)) for mode, m in core.members.items()]
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
-
-
-def _odds(core: Core) -> str:
-    without = "lockstep" if core.window is not None else "lockstep and without shared tastes"
-    return (
-        f"A market without {without} shows such a group anywhere with a chance of at most {power_of_ten(core.log10_p)}."
-    )
 
 
 def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut, ...], str]:

@@ -21,20 +21,32 @@ class Fact:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text. ``left_out`` says how many more there are."""
+    """Rows of text. ``left_out`` says how many more there are; ``keys`` are those of the accounts rows begin with."""
 
     header: Row
     rows: tuple[Row, ...]
     left_out: int = 0
+    keys: Row = ()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a sentence. ``key`` is that of the account it names; empty for plain text."""
+
+    text: str
+    key: str = ""
 
 
 @dataclass(frozen=True)
 class ShownReason:
-    """Why an entity has its score: a sentence, what it adds, and how unusual that is."""
+    """What speaks for or against an account: a sentence in pieces, and what it adds to the score."""
 
-    text: str
+    pieces: tuple[Piece, ...]
     adds: str
-    unusual: str
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,7 @@ class Ranked:
 
     rank: int
     name: str
+    key: str
     judged: str
     interval: str
     low: float | None
@@ -56,23 +69,87 @@ class Ranked:
 
 @dataclass(frozen=True)
 class RankingSection:
-    """The most suspicious entities of a mode for one target; ``main`` where it is the first of its mode."""
+    """The most suspicious entities of a mode for one target; ``main`` where it is the first of its mode.
+
+    mode : as it may be shown. mode_name : as it is. first : the first rows of the table of scores, to be saved
+    """
 
     key: str
     heading: str
     main: bool
     mode: str
+    mode_name: str
     column: str
     interval: bool
     note: str
     total: int
     rows: tuple[Ranked, ...]
     chart: Scores
+    first: Table = Table((), ())
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A small chart: a bar for each value, and what was to be expected as a line or as a second bar.
+
+    bars : (place, width, height) in percent of the width and of the height; expected : heights, one for each bar
+    edges : what is written at the left and the right end. top : what the full height stands for
+    summary : the chart in words
+    """
+
+    bars: tuple[tuple[float, float, float], ...]
+    expected: tuple[float, ...]
+    edges: tuple[str, str]
+    top: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class AccountPage:
+    """Everything about one account.
+
+    key : of its anchor. back : the anchor of its ranking. standing : rank, reviews and the judgement, in words
+    label : what is known of it, and what the model would say otherwise; empty for the unlabelled
+    reviews : with ``marked`` beside those that weigh most
+    """
+
+    key: str
+    mode: str
+    name: str
+    back: str
+    standing: str
+    label: str
+    unit: str
+    reasons_for: tuple[ShownReason, ...]
+    reasons_against: tuple[ShownReason, ...]
+    nothing: str
+    partners: Table
+    cores: tuple[int, ...]
+    reviews: Table
+    activity: Bars | None
+    ratings: Table | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """One account or group that is not as it was: who, from where to where, and why."""
+
+    name: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Since:
+    """What changed since another model: headings, each with its changes."""
+
+    lead: str
+    parts: tuple[tuple[str, tuple[Change, ...]], ...]
 
 
 @dataclass(frozen=True)
 class CoreMembers:
-    """Who belongs to a core, in one mode: name, strength, reviews; surest first."""
+    """Who belongs to a core, in one mode: name, strength, reviews, judgement, label; surest first."""
 
     heading: str
     table: Table
@@ -85,6 +162,7 @@ class CoreSection:
     number: int
     heading: str
     sentence: str
+    verdict: str
     facts: tuple[Fact, ...]
     matrix: Matrix | None
     timeline: Timeline | None
@@ -134,11 +212,15 @@ class Context:
     command_notes: tuple[str, ...]
     version: str
     left_out: tuple[tuple[str, int], ...] = ()
+    accounts: tuple[AccountPage, ...] = ()
+    words: tuple[Fact, ...] = ()
+    since: Since | None = None
 
     @property
     def left_out_words(self) -> str:
         """What a smaller page leaves out, as a list in words; empty where it is whole."""
-        return ", ".join(counted(number, name) if number else name for name, number in self.left_out)
+        parts = sorted(self.left_out, key=lambda part: part[1] > 0)  # first what went as a whole
+        return ", ".join(counted(number, name) if number else name for name, number in parts)
 
     def charts(self) -> dict[str, Chart]:
         """Every chart of the page, by the name that begins its ids."""

@@ -7,21 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from ringleader.arrays import Floats
 from ringleader.detector import RingDetector
-from ringleader.judge import OWN_LABEL
-from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
-from ringleader.report.context import Ranked, RankingSection, ShownReason
-from ringleader.wording import cell, harmless, percent, plural
+from ringleader.report.accounts import Accounts
+from ringleader.report.context import Ranked, RankingSection, Table
+from ringleader.wording import cell, harmless, plural
 
 TOP, OTHER_TOP = 50, 15
 """Entities that are listed: for the main target of a mode, and for each other one."""
-REASONS = 3
-LEAST = 0.05
-"""Of the largest contribution: a smaller one is no reason."""
+FIRST = 500
+"""Entities in the table that can be saved."""
+REASONS = 2
+SAME = 0.8
+"""Share of the first entities that two targets must have in common to be said as one."""
 
 
 class Subject(NamedTuple):
@@ -41,7 +42,7 @@ def subjects(model: RingDetector) -> list[Subject]:
     tensor, targets = model.tensor_, model.targets_
     wanted: list[Subject] = []
     for k in reversed(range(len(tensor.modes))):
-        mine = [t for t, target in enumerate(targets) if target.mode == k]
+        mine = [t for t, target in enumerate(targets) if target.mode == k and len(target.codes)]
         mine.sort(key=lambda t: (targets[t].name != DEFAULT_TARGET, targets[t].name))
         wanted += [Subject(tensor.modes[k], t, targets[t].name, t == mine[0]) for t in mine]
         if not mine and tensor.vocabularies[k].kind == "id":
@@ -49,42 +50,63 @@ def subjects(model: RingDetector) -> list[Subject]:
     return sorted(wanted, key=lambda s: (not s.main, s.target is None))
 
 
-def ranking(model: RingDetector, subject: Subject, key: str) -> RankingSection:
+def ranking(model: RingDetector, subject: Subject, key: str, accounts: Accounts) -> RankingSection:
     """The first entities of a mode, as the page shows them."""
     frame = model.scores(subject.mode, subject.name)
     column = column_of(frame)
     first = frame.head(TOP if subject.main else OTHER_TOP)
     k = model.tensor_.mode_index(subject.mode)
     codes = model.tensor_.vocabularies[k].lookup(first["entity"].to_numpy()).astype(np.int64)
-    reasons, note = main_reasons(model, subject, codes)
     in_core = _cores_of(model, subject.mode, codes)
     mode = harmless(subject.mode, 30)
-    about = f" by {harmless(subject.name, 30)}" if subject.name not in (None, DEFAULT_TARGET) else ""
-    rows = tuple(_ranked(row, column, reasons[i], in_core[i]) for i, row in enumerate(first.to_dict("records")))
+    rows = tuple(_ranked(row, column, accounts, subject, in_core[i]) for i, row in enumerate(first.to_dict("records")))
     return RankingSection(
         key=key,
-        heading=f"{mode[:1].upper()}{plural(mode)[1:]} to look at first{about}",
+        heading=heading(subject),
         main=subject.main,
         mode=mode,
+        mode_name=subject.mode,
         column=column,
         interval=any(row.interval for row in rows),
-        note=note,
+        note=model.snapshot_.scorer(subject.mode, subject.name).note,
         total=len(frame),
         rows=rows,
         chart=scores(frame, subject.mode, subject.name),
+        first=_table(frame.head(FIRST if subject.main else OTHER_TOP)),
     )
 
 
-def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[ShownReason, ...], cores: tuple[int, ...]) -> Ranked:
+def heading(subject: Subject) -> str:
+    """``Sellers to look at first``, and by what where it is not the usual target."""
+    mode = harmless(subject.mode, 30)
+    about = f" by {harmless(subject.name, 30)}" if subject.name not in (None, DEFAULT_TARGET) else ""
+    return f"{mode[:1].upper()}{plural(mode)[1:]} to look at first{about}"
+
+
+def alike(model: RingDetector, subject: Subject, main: Subject) -> bool:
+    """Whether nearly the same entities come first for two targets of a mode."""
+    one, other = (model.scores(s.mode, s.name)["entity"].head(OTHER_TOP) for s in (subject, main))
+    return len(set(one) & set(other)) >= SAME * min(OTHER_TOP, len(one))
+
+
+def _table(frame: pd.DataFrame) -> Table:
+    rows = tuple(tuple(harmless(cell(value)) for value in row) for row in frame.itertuples(index=False))
+    return Table(tuple(str(name) for name in frame.columns), rows)
+
+
+def _ranked(
+    row: Mapping[Any, Any], column: str, accounts: Accounts, subject: Subject, cores: tuple[int, ...]
+) -> Ranked:
     judged, low, high = (float(row[c]) for c in (column, "lower", "upper"))
     label = float(row["label"])
     bounded = np.isfinite(low) and np.isfinite(high)
-    shown = _probability if column == "probability" else cell
+    shown = short_probability if column == "probability" else cell
     places = (low, judged, high) if column == "probability" else (np.nan,) * 3
     known = ("known bad" if label > 0 else "known good") if "value" not in row else f"labelled {label:.4g}"
     return Ranked(
         rank=int(row["rank"]),
         name=harmless(str(row["entity"])),
+        key=accounts.key(subject.mode, row["entity"]),
         judged=shown(judged),
         interval=f"{shown(low)} to {shown(high)}" if bounded else "",
         low=_place(places[0]),
@@ -93,39 +115,8 @@ def _ranked(row: Mapping[Any, Any], column: str, reasons: tuple[ShownReason, ...
         reviews=f"{int(row['reviews']):,}",
         label=known if np.isfinite(label) else "",
         cores=cores,
-        reasons=reasons,
+        reasons=accounts.reasons_for(subject.mode, row["entity"], subject.name)[:REASONS],
     )
-
-
-def main_reasons(
-    model: RingDetector, subject: Subject, codes: npt.NDArray[np.int64]
-) -> tuple[list[tuple[ShownReason, ...]], str]:
-    """The largest contributions to the suspicion of each entity, and how the score was made."""
-    inputs = model.inputs(subject.mode, subject.name)
-    scorer = model.snapshot_.scorer(subject.mode, subject.name)
-    weighed, note = scorer.contributions(codes), scorer.note
-    # What leaving out the own label takes away is no reason.
-    names = tuple(name for name in weighed.names if name != OWN_LABEL)
-    amounts = weighed.amounts[:, : len(names)]
-    mode = plural(harmless(subject.mode, 30))
-    return [_largest(inputs, names, row, int(code), mode) for code, row in zip(codes, amounts, strict=True)], note
-
-
-def _largest(inputs: Inputs, names: tuple[str, ...], amounts: Floats, code: int, mode: str) -> tuple[ShownReason, ...]:
-    order = np.argsort(-amounts, kind="stable")[:REASONS]
-    least = LEAST * max(float(np.abs(amounts).max(initial=0.0)), 1e-12)
-    reasons = []
-    for j in order:
-        if amounts[j] < least:
-            continue
-        name, text, unusual = names[j], names[j].capitalize(), ""
-        if name in inputs.names:
-            values = inputs.values[:, inputs.names.index(name)]
-            above = float((values < values[code]).mean())
-            text = inputs.sentence(name, code)
-            unusual = f"more than {_most(above)} of {mode}" if above >= 0.5 else ""
-        reasons.append(ShownReason(harmless(text, 200), f"{amounts[j]:+.2f}", unusual))
-    return tuple(reasons)
 
 
 def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
@@ -137,12 +128,8 @@ def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> l
     return [tuple(numbers[int(code)]) for code in codes]
 
 
-def _most(share: float) -> str:
-    """A share that never rounds up to all."""
-    return f"{np.floor(share * 1000) / 10:g}%" if share < 1 else percent(share)
-
-
-def _probability(value: float) -> str:
+def short_probability(value: float) -> str:
+    """93.4%, and towards the ends what it is beyond."""
     return f"{value:.1%}" if 0.0005 <= value <= 0.9995 else ("> 99.9%" if value > 0.5 else "< 0.1%")
 
 

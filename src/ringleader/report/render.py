@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import re
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from ringleader.plot.charts import Chart
 from ringleader.plot.colours import DARK, LIGHT
-from ringleader.report.context import Context
+from ringleader.report.context import Context, Table
 from ringleader.report.svg import svgs
+from ringleader.wording import defused
 
 SHOWN = 10
 """Ranks that are seen at once; the others open on demand."""
@@ -22,15 +26,23 @@ PAGE = {"light": "#f4f6f8", "dark": "#0d1218"}
 NUMERIC = re.compile(r"^[-+<>]?\s?[\d.,]+(e[-+]?\d+)?%?$")
 
 
-def render(context: Context) -> str:
-    """The page. The same context gives the same bytes."""
+def render(context: Context, known: dict[tuple[str, Chart], str] | None = None) -> str:
+    """The page. The same context gives the same bytes.
+
+    known : charts that were drawn before, by name and chart; those drawn now are added.
+    """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["numeric"] = lambda text: bool(NUMERIC.match(text))
     environment.filters["kind"] = _kind
+    environment.filters["aside"] = _aside
+    environment.filters["csv_address"] = csv_address
     template = environment.from_string(_file("page.html.j2"))
     style = stylesheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    drawn = {name: Markup(drawn) for name, drawn in svgs(context.charts()).items()}  # reduced to shapes and texts
+    charts = context.charts()
+    known = {} if known is None else known
+    known |= svgs({name: chart for name, chart in charts.items() if (name, chart) not in known})
+    drawn = {name: Markup(known[name, chart]) for name, chart in charts.items()}  # reduced to shapes and texts
     return template.render(
         report=context,
         svgs=drawn,
@@ -38,6 +50,9 @@ def render(context: Context) -> str:
         style_hash=f"sha256-{digest}",
         shown=SHOWN,
         with_section=frozenset(core.number for core in context.cores),
+        with_core=frozenset(str(core.number) for core in context.cores),
+        with_page=frozenset(account.key for account in context.accounts) - {""},
+        words={fact.name: f"word-{i}" for i, fact in enumerate(context.words)},
     )
 
 
@@ -50,9 +65,23 @@ def stylesheet() -> str:
     return f"{shades}\n{_file('page.css')}{classes}"
 
 
+def csv_address(table: Table) -> str:
+    """A table as a CSV within a link, so that it can be saved without a program."""
+    text = io.StringIO()
+    rows = [[defused(cell) for cell in row] for row in (table.header, *table.rows)]
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return "data:text/csv;base64," + base64.b64encode(text.getvalue().encode()).decode()
+
+
 def _kind(cell: str) -> str:
     """The class of a cell: numbers go to the right, short texts such as dates stay in one line."""
-    return "n" if NUMERIC.match(cell) else "w" if len(cell) <= SHORT else "t"
+    kind = "n" if NUMERIC.match(cell) else "w" if len(cell) <= SHORT else "t"
+    return f' class="{kind}"' if cell else ""
+
+
+def _aside(text: str) -> Markup:
+    """A text that may be in any script: set apart, so that its direction does not spill over."""
+    return escape(text) if text.isascii() else Markup("<bdi>{}</bdi>").format(text)
 
 
 def _variables(colours: dict[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Makes a context smaller until its page is small enough. What is left out is counted, so that the page says it.
 
-First everything that is listed is halved, down to a few of each; then whole parts go, one by one. In the end nothing is
-left to cut, and ``shrink`` returns what it was given.
+First there are fewer account pages; then everything that is listed is halved, down to a few of each; then whole parts
+go, one by one. In the end nothing is left to cut, and ``shrink`` returns what it was given.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ AnyChart = TypeVar("AnyChart", bound=Chart)
 
 def shrink(context: Context) -> Context:
     """The same context with less in it; the context itself where nothing more can go. Totals stay."""
+    smaller = fewer_accounts(context, 3 * len(context.accounts) // 4)
+    if smaller != context:
+        return smaller
     smaller = _halved(context)
     if smaller != context:
         return smaller
@@ -34,6 +37,17 @@ def shrink(context: Context) -> Context:
         if smaller != context:
             return replace(smaller, left_out=(*context.left_out, (name, 0)))
     return context
+
+
+def fewer_accounts(context: Context, wanted: int) -> Context:
+    """So many account pages, down to the fewest: they are the most of a page."""
+    left = context.accounts[: max(wanted, FEWEST)]
+    cut = len(context.accounts) - len(left)
+    if not cut:
+        return context
+    left_out = dict(context.left_out)
+    left_out["account page"] = left_out.get("account page", 0) + cut
+    return replace(context, accounts=left, left_out=tuple(left_out.items()))
 
 
 def _halved(context: Context) -> Context:
@@ -72,6 +86,7 @@ def _without_curves(context: Context) -> Context:
 PARTS: dict[str, Callable[[Context], Context]] = {
     "the charts of the cores": _without_core_charts,
     "the curves on held-out labels": _without_curves,
+    "the account pages": lambda context: replace(context, accounts=()),
     "the components": lambda context: replace(context, components=None),
     "the training": lambda context: replace(context, training=None),
     "the sections of the cores": lambda context: replace(context, cores=()),
@@ -82,7 +97,7 @@ PARTS: dict[str, Callable[[Context], Context]] = {
 
 
 def _ranking(ranking: RankingSection) -> RankingSection:
-    return replace(ranking, rows=_first(ranking.rows), chart=_chart(ranking.chart))
+    return replace(ranking, rows=_first(ranking.rows), chart=_chart(ranking.chart), first=_table(ranking.first))
 
 
 def _core(core: CoreSection) -> CoreSection:
@@ -101,7 +116,7 @@ def _held_out(held: HeldOut) -> HeldOut:
 
 def _table(table: Table) -> Table:
     rows = _first(table.rows)
-    return Table(table.header, rows, table.left_out + len(table.rows) - len(rows))
+    return Table(table.header, rows, table.left_out + len(table.rows) - len(rows), table.keys[: len(rows)])
 
 
 def _chart(chart: AnyChart) -> AnyChart:

@@ -52,8 +52,8 @@ def frame(chart: Chart) -> Frame:
     return Frame(8.4, height, left=0.35 + LETTER_INCHES * min(rows, ROW_LETTERS), bottom=bottom)
 
 
-def svgs(charts: Mapping[str, Chart]) -> dict[str, str]:
-    """Each chart as an ``<svg>`` element, drawn in our own style whatever the user's is.
+def svgs(charts: Mapping[str, Chart]) -> dict[tuple[str, Chart], str]:
+    """Each chart, by its name and itself, as an ``<svg>`` element in our own style whatever the user's is.
 
     The name of a chart begins its ids; NAME-title and NAME-summary describe it.
     """
@@ -63,7 +63,7 @@ def svgs(charts: Mapping[str, Chart]) -> dict[str, str]:
         mpl.rcdefaults()
         mpl.rcParams.update(SETTINGS)  # type: ignore[arg-type]
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        return {name: _svg(chart, name) for name, chart in charts.items()}
+        return {(name, chart): _svg(chart, name) for name, chart in charts.items()}
 
 
 def _svg(chart: Chart, name: str) -> str:

@@ -1,7 +1,7 @@
 """Signals: what the reviews alone say, without any label.
 
-``Signals`` holds all of it for one fitted model: the evidence of each review, lockstep, behaviour of each entity, and
-the suspicion that they add up to. Each part is found when it is first asked for.
+``Signals`` holds all of it for one fitted model: the evidence of each review, lockstep, strangers, behaviour of each
+entity, and the suspicion that they add up to. Each part is found when it is first asked for.
 """
 
 from ringleader.signals.evidence import ReviewEvidence

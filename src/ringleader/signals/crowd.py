@@ -1,30 +1,55 @@
-"""Crowd: how busy the places of a review are, for tensors whose counts carry the signal."""
+"""Crowd: how far the counts around a review exceed what their margins expect, where counts are the signal."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.tensor.sparse import SparseTensor
+
+MANY_MODES, FEW_AT_ONCE = 8, 3
+"""Where there are more modes than so many, only subsets of so few of them are counted: there are too many of all."""
 
 
 def review_crowd(tensor: SparseTensor, actor: int) -> Floats:
-    """How crowded the places of each cell are, (n_cells,): mean of log counts over its item, its time, and both.
+    """How crowded the places of each cell are, (n_cells,): mean over subsets of modes of log(1 + surprise).
 
-    For tensors whose counts carry the signal, such as floods of connections: popularity is not taken out.
+    A place is where some modes are as in the cell. With c there where e are expected, its surprise is
+    c log(c / e) - (c - e), 0 where c is less. The margins expect N prod(n_k / N), with N in all and n_k of each of the
+    entities; of one entity as many as of any other of its mode. Every subset of the modes counts the same, but for the
+    actor alone: how active somebody is says nothing of a flood. For tensors such as connections, views or logins;
+    popularity is not taken out.
     """
-    modes = [k for k, v in enumerate(tensor.vocabularies) if k != actor and v.kind in ("id", "category", "time")]
-    total, places = np.zeros(tensor.n_cells), 0
-    for size in range(1, len(modes) + 1):
-        for chosen in combinations(modes, size):
-            place = np.zeros(tensor.n_cells, np.int64)
+    modes = [k for k, v in enumerate(tensor.vocabularies) if v.kind in ("id", "category", "time")]
+    total, places, whole = np.zeros(tensor.n_cells), 0, float(tensor.counts.sum())
+    if not tensor.n_cells:
+        return total
+    margins = [np.bincount(tensor.coordinates[:, k], weights=tensor.counts) / whole for k in range(len(tensor.shape))]
+    for chosen, place in _places(tensor, modes, (), np.zeros(tensor.n_cells, np.int64)):
+        if chosen == (actor,):
+            continue
+        count = np.bincount(place, weights=tensor.counts)[place]
+        if len(chosen) == 1:
+            expected = np.full(tensor.n_cells, whole / max(int((margins[chosen[0]] > 0).sum()), 1))
+        else:
+            expected = np.full(tensor.n_cells, whole)
             for k in chosen:
-                # Numbered anew for each mode: products of many sizes would not fit into 64 bits.
-                place = np.unique(place * tensor.shape[k] + tensor.coordinates[:, k], return_inverse=True)[1].reshape(
-                    -1
-                )
-            total += np.log(np.bincount(place, weights=tensor.counts)[place])
-            places += 1
+                expected *= margins[k][tensor.coordinates[:, k]]
+        surprise = np.where(count > expected, count * np.log(count / expected) - (count - expected), 0.0)
+        total += np.log1p(surprise)
+        places += 1
     return total / max(places, 1)
+
+
+def _places(
+    tensor: SparseTensor, modes: list[int], chosen: tuple[int, ...], place: Numbers
+) -> Iterator[tuple[tuple[int, ...], Numbers]]:
+    """Every subset of ``modes`` that adds to ``chosen``, and the number of each cell's place there, (n_cells,)."""
+    many = len(chosen) + len(modes) > MANY_MODES and len(chosen) >= FEW_AT_ONCE
+    for at, k in enumerate(modes if not many else ()):
+        # Numbered anew for each mode: products of many sizes would not fit into 64 bits.
+        inner = np.unique(place * tensor.shape[k] + tensor.coordinates[:, k], return_inverse=True)[1].reshape(-1)
+        yield (*chosen, k), inner
+        yield from _places(tensor, modes[at + 1 :], (*chosen, k), inner)

@@ -1,62 +1,19 @@
-"""State -> log-odds of each review -> evidence per entity.
-
-Evidence is leave-one-out: the log-odds of a review without that review's own pull on its entity's
-row (model.md section 6.4), so that people with few reviews do not look guilty.
-"""
+"""Evidence of reviews and entities (``model/evidence.py``), and what of it is more than noise."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Floats
-from ringleader.model.posterior import cell_evidence
-from ringleader.model.problem import Problem
-from ringleader.model.state import State
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.model.evidence import ReviewEvidence, entity_evidence, review_evidence
 
-LEAST_ROOM = 0.05
-"""Least share of an entry's leverage that is left when it is taken out."""
-SPREAD = 0.1
-"""Added to the variance of a log-odds, so that a certain but small one does not dominate."""
+__all__ = ["SHRINK_REVIEWS", "ReviewEvidence", "entity_evidence", "excess", "review_evidence"]
+
 SHRINK_REVIEWS = 20.0
 """Reviews' worth of the market's mean that the contrast mode (the reviewers) is shrunk by."""
 NOISE = 1.0
 """Evidence below one unit of its own uncertainty is noise of the drawn negatives. Taking only the excess ties ordinary
 entities instead of ordering them by lot; the scores after ten updates then agree with a refit's (docs/online.md)."""
-
-
-class ReviewEvidence(NamedTuple):
-    """One number per distinct cell."""
-
-    log_odds: Floats  # phi: that this reviewer belongs here beyond popularity
-    left_out: Floats  # phi without the review's own pull, not below 0
-    evidence: Floats  # left_out in units of its uncertainty
-
-
-def review_evidence(problem: Problem, state: State) -> ReviewEvidence:
-    """Log-odds and leave-one-out evidence of every cell."""
-    log_odds, leverage, weight = cell_evidence(problem, state)
-    without = leverage / np.maximum(1 - weight * leverage, LEAST_ROOM)
-    # w h_ (1 - sigma(phi)): a cell that did not train its row has no pull on it.
-    pull = problem.weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
-    left_out = np.maximum(log_odds - pull, 0.0)
-    return ReviewEvidence(log_odds, left_out, left_out / np.sqrt(without + SPREAD))
-
-
-def entity_evidence(tensor: SparseTensor, evidence: Floats, mode: int, *, shrink: float = 0.0) -> Floats:
-    """Mean evidence of the cells of each entity, (n_k,); the market's mean weighs ``shrink`` cells.
-
-    Means, not sums: sums measure activity. An entity without cells gets the market's mean.
-    """
-    codes = tensor.coordinates[:, mode]
-    total = np.bincount(codes, weights=evidence, minlength=tensor.shape[mode])
-    number = np.bincount(codes, minlength=tensor.shape[mode])
-    market = float(evidence.mean()) if len(evidence) else 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (total + shrink * market) / (number + shrink)
-    return np.where(number + shrink > 0, mean, market)
 
 
 def excess(evidence: Floats) -> Floats:

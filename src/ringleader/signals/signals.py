@@ -10,7 +10,15 @@ from ringleader.arrays import Bools, Floats, frozen
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
 from ringleader.signals.lockstep import Lockstep
-from ringleader.signals.suspicion import Suspicion, entity_suspicion, not_attacks
+from ringleader.signals.strangers import Strangers, find_strangers
+from ringleader.signals.suspicion import (
+    ReviewRatios,
+    Suspicion,
+    entity_suspicion,
+    entity_ways,
+    not_attacks,
+    review_ratios,
+)
 from ringleader.tensor.sparse import SparseTensor
 
 T = TypeVar("T")
@@ -23,6 +31,7 @@ class Signals:
     actor         : the mode that acts: its entities are those whom the negatives replace
     find_evidence : called when the evidence of the reviews is first asked for; reads it from a file or computes it
     find_lockstep : the same for lockstep
+    find_strangers : the same for strangers; None to compute them
     suspicions, evidence : of the entities, by mode, where they are known already
     """
 
@@ -34,9 +43,11 @@ class Signals:
         find_lockstep: Callable[[], Lockstep],
         suspicions: dict[int, Suspicion] | None = None,
         evidence: dict[int, Floats] | None = None,
+        find_strangers: Callable[[], Strangers] | None = None,
     ) -> None:
         self.tensor, self.actor = tensor, actor
         self._find_evidence, self._find_lockstep = find_evidence, find_lockstep
+        self._find_strangers = self._compute_strangers if find_strangers is None else find_strangers
         self._suspicions = {} if suspicions is None else suspicions
         self._behaviours: dict[int, Covariates] = {}
         self._evidence = {} if evidence is None else evidence
@@ -53,6 +64,23 @@ class Signals:
         return self._find_lockstep()
 
     @cached_property
+    def strangers(self) -> Strangers:
+        """The crowd of strangers that each review is part of."""
+        found = self._find_strangers()
+        for array in found:
+            frozen(array)
+        return found
+
+    def _compute_strangers(self) -> Strangers:
+        settings = self.lockstep.settings
+        return find_strangers(self.tensor, self.actor, *self.lockstep.sides(self.tensor), settings)
+
+    @cached_property
+    def ratios(self) -> ReviewRatios:
+        """What speaks against every review, by the way it may have been bought."""
+        return review_ratios(self.tensor, self.reviews, self.lockstep, self.strangers)
+
+    @cached_property
     def market(self) -> Market:
         """What the behaviour of all modes shares."""
         return read_market(self.tensor)
@@ -64,7 +92,7 @@ class Signals:
 
     def find_shared(self) -> None:
         """Find what all modes share, before several threads ask for their modes."""
-        _ = self.reviews, self.lockstep, self.market, self.not_attacks
+        _ = self.ratios, self.market, self.not_attacks
 
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
@@ -76,8 +104,12 @@ class Signals:
         )
 
     def suspicion(self, mode: int) -> Suspicion:
-        """What evidence and lockstep say together of every entity of a mode."""
-        return _once(self._suspicions, mode, lambda: entity_suspicion(self.tensor, mode, self.reviews, self.lockstep))
+        """What all ways say together of every entity of a mode."""
+        return _once(self._suspicions, mode, lambda: entity_suspicion(self.ways(mode)))
+
+    def ways(self, mode: int) -> dict[str, Floats]:
+        """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name."""
+        return entity_ways(self.tensor, mode, self.ratios, None if mode == self.actor else self.not_attacks)
 
     def behaviour(self, mode: int) -> Covariates:
         """What every entity of a mode does."""

@@ -36,7 +36,7 @@ from ringleader.tensor.sparse import SparseTensor
 UNFINISHED = "unfinished.json"
 GENERATION = re.compile(r"generation-(\d+)\.json")
 PART = re.compile(
-    r"(?:state|tensor|labels|heldout|covariates|evidence|lockstep|cores"
+    r"(?:state|tensor|labels|heldout|covariates|evidence|lockstep|strangers|cores"
     r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)-\d+\.(?:safetensors|parquet)"
 )
 """Names of the files of parts."""

@@ -9,23 +9,25 @@ from dataclasses import replace
 from typing import Any
 
 from ringleader.arrays import Floats
-from ringleader.errors import LabelError, ResumeError, SettingsError
+from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.known.covariates import UserCovariates, read_covariates
-from ringleader.known.labels import Labels, read_labels
+from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
+from ringleader.learners.cluster import check_cluster, on_workers
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
+from ringleader.runtime.peers import Runtime
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
 from ringleader.snapshot.parts import Checkpoint, load
-from ringleader.snapshot.resume import resumable, what_changed
+from ringleader.snapshot.resume import at_its_device, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -48,20 +50,22 @@ def learn(
     command: str = "fit",
     at: str | None = None,
     keep: int = KEEP,
+    runtime: Runtime | None = None,
 ) -> tuple[Snapshot, Stored | None]:
     """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
-    goes on to the same bits as one that was not. Where another model is there, it stays until the new one is complete.
-    Returns the model, and where it is stored.
+    goes on to the same bits as one that was not. With ``runtime`` it sweeps on a cluster, to the same bits too. Where
+    another model is there, it stays until the new one is complete. Returns the model, and where it is stored.
 
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
     command, at : what the history says of it
     keep        : earlier generations that stay in the folder
     """
+    how = (callback, checkpoint, resume, command, at, keep, runtime)
     if checkpoint is None:
-        return _learn(parameters, reviews, labels, covariates, callback, None, resume, command, at, keep)
+        return _learn(parameters, reviews, labels, covariates, *how)
     with writing(checkpoint, create=True):
-        return _learn(parameters, reviews, labels, covariates, callback, checkpoint, resume, command, at, keep)
+        return _learn(parameters, reviews, labels, covariates, *how)
 
 
 def _learn(
@@ -75,8 +79,9 @@ def _learn(
     command: str,
     at: str | None,
     keep: int,
+    runtime: Runtime | None,
 ) -> tuple[Snapshot, Stored | None]:
-    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews)
+    tensor = reviews if isinstance(reviews, SparseTensor) else read_reviews(reviews, runtime=runtime)
     labels = as_labels(labels)
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)
@@ -92,8 +97,17 @@ def _learn(
             raise SettingsError("holdout needs labels to hold out from; give labels, or no holdout")
         labels, heldout = labels.split(parameters["holdout"], seed)
     check_parameters(parameters, tensor)
-    config, rows, lockstep = _start(parameters, tensor, seed)
+    chosen = parameters
+    if runtime is not None:
+        if parameters.get("device", "auto") == "auto":
+            chosen = {**parameters, "device": "cpu"}  # the workers' processors
+        check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
+    config, rows, lockstep = _start(chosen, tensor, seed)
+    if old is not None:
+        given = "backend" in (parameters["settings"] or {})
+        config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))
     aligned = labels.align(tensor) if labels is not None else None
+    warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
         tensor, aligned.targets if aligned else (), config, start_rows={} if rows is None else {config.contrast: rows}
     )
@@ -105,6 +119,13 @@ def _learn(
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
         complete, stored = load(old.folder)
         return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
+    begun_on = problem.backend.kind if old is None else old.meta.get("device", "cpu")
+    if begun_on != problem.backend.kind:
+        moved = (
+            f"this fit was begun on {begun_on} and is continued on {problem.backend.kind}: "
+            "the last bits of its numbers may differ from those of a fit that was not moved"
+        )
+        warn_of([moved], RunWarning)
     snapshot = Snapshot(
         parameters=copy.deepcopy(dict(parameters)),
         config=config,
@@ -121,6 +142,7 @@ def _learn(
         batches=(batch_of(command, at, tensor, len(labels) if labels is not None else 0),)
         if old is None
         else batches_from(old.meta.get("batches", ())),
+        device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )
     writer = Checkpoint(checkpoint, old, keep) if checkpoint is not None else None
@@ -137,7 +159,9 @@ def _learn(
         return stop
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-    last, _ = fit_loop(problem, snapshot.state, callback=after_sweep, past=past)
+    with on_workers(config, runtime) as learner:
+        measure = None if learner is None else learner.likelihoods
+        last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if fitted.judged:
         fitted.judge.heads()

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.errors import SettingsError
+from ringleader.errors import DeviceError, SettingsError
+from ringleader.kernels.layout import DEVICE_MODES, DEVICE_RANK
+from ringleader.kernels.protocol import unavailable
 from ringleader.model.config import ModelConfig
-from ringleader.settings import Flag, Number, Whole, check_setting
+from ringleader.settings import Choice, Flag, Number, Whole, check_setting
 from ringleader.tensor.sparse import SparseTensor
 
 PARAMETERS = {
@@ -17,6 +19,10 @@ PARAMETERS = {
     **{"seed": "random_state", "sweeps": "epochs", "heldout": "heldout_reviews"},
 }
 """Settings of the model that parameters stand for."""
+
+DEVICES = ("auto", "cpu", "cuda")
+PAYS_FROM = 2_000_000
+"""Cells from which ``auto`` takes a GPU: below, a CPU is done before the kernels of a GPU are loaded."""
 
 
 def seed_of(random_state: Any) -> int:
@@ -42,12 +48,38 @@ def model_config(parameters: Mapping[str, Any], tensor: SparseTensor, seed: int)
     optional = {"rank": "rank", "sweeps": "epochs", "negatives": "negatives", "joint": "joint"}
     optional["count_weight"] = "count_weight"
     settings.update({name: parameters[own] for name, own in optional.items() if parameters[own] is not None})
+    settings = {**_device_settings(parameters, tensor, settings), **settings}
     if parameters["contrast"] is not None:
         settings["contrast"] = tensor.mode_index(parameters["contrast"])
     try:
         return ModelConfig.preset(parameters["preset"], **settings)
     except SettingsError as error:
         raise SettingsError(_by_parameter(str(error))) from error
+
+
+def _device_settings(
+    parameters: Mapping[str, Any], tensor: SparseTensor, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the parameter ``device`` stands for: on a GPU, its backend, and factors stored in half the memory."""
+    device = parameters.get("device", "auto")
+    check_setting("device", device, Choice(*DEVICES))
+    rank, modes = settings.get("rank", 0), len(tensor.shape)
+    refused = None
+    if parameters["learner"] == "gibbs":
+        refused = "the Gibbs sampler has no kernels for it"
+    elif (isinstance(rank, int) and rank > DEVICE_RANK) or modes > DEVICE_MODES:
+        refused = f"ranks above {DEVICE_RANK} and more than {DEVICE_MODES} modes have no kernels for it"
+    if device == "cuda":
+        if "backend" in settings:
+            raise SettingsError(f"device is 'cuda' and settings names the backend {settings['backend']!r}; give one")
+        if refused:
+            raise SettingsError(f"device is 'cuda', but {refused}; choose cpu")
+        missing = unavailable("cuda")
+        if missing:
+            raise DeviceError(missing)
+    elif device == "cpu" or refused or "backend" in settings or tensor.n_cells < PAYS_FROM or unavailable("cuda"):
+        return {}
+    return {"backend": "cuda", "dtype": "float32"}
 
 
 def _by_parameter(message: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ringleader.cores import Cores
-from ringleader.errors import ModelBusyError, ModelFileError
+from ringleader.errors import ModelBusyError, ModelFileError, RingleaderError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
 from ringleader.known.covariates import UserCovariates
@@ -23,8 +23,18 @@ from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.strangers import Strangers
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batches_from
+from ringleader.snapshot.checks import (
+    check_labels,
+    check_meta,
+    check_part,
+    check_state,
+    check_tensor,
+    check_vocabulary,
+    require,
+)
 from ringleader.snapshot.folder import KEEP, UNFINISHED, ModelPart, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, Manifest
@@ -43,6 +53,9 @@ from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 from ringleader.wording import json_ready
+
+NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
+"""Parameters that a stored model is asked with."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -131,6 +144,7 @@ def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
         "report": snapshot.report,
         "history": json_ready(snapshot.history),
         "batches": [batch.to_dict() for batch in snapshot.batches],
+        "device": snapshot.device,
     }
 
 
@@ -154,6 +168,7 @@ def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     signals, judge = snapshot.signals, snapshot.judge
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
+    yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
     yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
     for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
@@ -186,6 +201,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
     """The snapshot in a folder; a checkpoint counts. What follows from it is read when it is asked for."""
     stored = model_folder.load(folder)
     meta = stored.meta
+    check_meta(meta, NEEDED_PARAMETERS)
     try:
         config = ModelConfig.from_dict(meta["config"])
         labels = _labels_of(stored, "labels") if meta["labels"] is not None else None
@@ -202,10 +218,21 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             history=tuple(meta["history"]),
             complete=bool(meta["complete"]) and meta["heads"] is not None,
             batches=batches_from(meta.get("batches", ())),
+            device=meta.get("device", "cpu"),
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ModelFileError(f"the manifest of model {stored.folder} is damaged: {error!r}; fit again") from error
-    snapshot = _with_derived(snapshot, stored)
+        check_state(snapshot.state, snapshot.tensor, config.rank)
+        for known in (snapshot.labels, snapshot.heldout):
+            if known is not None:
+                check_labels(known, snapshot.tensor)
+        heads = len(snapshot.targets) if snapshot.judged else 0
+        require(not snapshot.complete or meta["heads"] == heads, "the manifest has other heads than the labels ask for")
+        snapshot = _with_derived(snapshot, stored)
+    except RingleaderError as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"model {stored.folder} is damaged: {error}; restore it or fit again") from error
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise ModelFileError(f"model {stored.folder} is damaged: {error!r}; restore it or fit again") from error
     stored.sources.update({part.name: part.source for part in _data_parts(snapshot) if stored.has(part.name)})
     return snapshot, stored
 
@@ -227,32 +254,51 @@ class ReadOnce(dict[K, V]):
         return self[key]
 
 
+def _unpacker(snapshot: Snapshot, stored: Stored) -> Callable[[str, int, Callable[[Any], V]], V]:
+    """Reads a derived part of a mode: checks its arrays against the model, and refuses what cannot be unpacked."""
+
+    def read(part: str, mode: int, unpack: Callable[[Any], V]) -> V:
+        arrays = stored.arrays(part)
+        try:
+            check_part(part, arrays, snapshot.tensor, snapshot.tensor.shape[mode])
+            return unpack(arrays)
+        except ModelFileError:
+            raise
+        except Exception as error:
+            said = f"{part} of model {stored.folder} does not hold what it should: {error!r}"
+            raise ModelFileError(f"{said}; restore it or fit again") from error
+
+    return read
+
+
 def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     """The snapshot with what its folder knows of it: nothing in a checkpoint, heads alone in format 1."""
     if not snapshot.complete:
         return snapshot
     modes = range(len(snapshot.tensor.shape))
+    read, actor = _unpacker(snapshot, stored), snapshot.config.contrast
     signals, finder = snapshot.signals, None
     if stored.has("lockstep"):
-        both = ReadOnce(modes, lambda k: unpack_suspicion(stored.arrays(f"suspicion-{k}")))
+        both = ReadOnce(modes, lambda k: read(f"suspicion-{k}", k, unpack_suspicion))
         suspicions, evidence = ReadOnce(modes, lambda k: both[k][0]), ReadOnce(modes, lambda k: both[k][1])
         signals = Signals(
             snapshot.tensor,
             snapshot.config.contrast,
-            lambda: ReviewEvidence(**stored.arrays("evidence")),
-            lambda: Lockstep.from_arrays(stored.arrays("lockstep")),
+            lambda: read("evidence", actor, lambda arrays: ReviewEvidence(**arrays)),
+            lambda: read("lockstep", actor, Lockstep.from_arrays),
             suspicions=suspicions,
             evidence=evidence,
+            find_strangers=(lambda: Strangers(**stored.arrays("strangers"))) if stored.has("strangers") else None,
         )
-        finder = cache(lambda: Cores.from_arrays(stored.arrays("cores")))
+        finder = cache(lambda: read("cores", actor, Cores.from_arrays))
     readable = [k for k in modes if stored.has(f"inputs-{k}")]
     label_free = LabelFree(
-        signals, snapshot.user_columns.modes, ReadOnce(readable, lambda k: unpack_inputs(stored.arrays(f"inputs-{k}")))
+        signals, snapshot.user_columns.modes, ReadOnce(readable, lambda k: read(f"inputs-{k}", k, unpack_inputs))
     )
     judge = _stored_judge(snapshot, stored, label_free) if snapshot.judged else None
     if finder is not None:
-        derived_names = ("evidence", "lockstep", "cores", *(f"suspicion-{k}" for k in modes))
-        stored.sources.update(dict.fromkeys(derived_names, signals))
+        derived_names = ("evidence", "lockstep", "strangers", "cores", *(f"suspicion-{k}" for k in modes))
+        stored.sources.update(dict.fromkeys(filter(stored.has, derived_names), signals))
         stored.sources.update({f"inputs-{k}": label_free for k in readable})
     return replace(snapshot, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
 
@@ -261,11 +307,21 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     """The judge of a snapshot with the heads, scores and inputs that its folder holds."""
     targets = snapshot.targets
     places = range(len(targets))
-    arrays = ReadOnce(places, lambda place: stored.arrays(f"head_{place}"))
+    unpacked = _unpacker(snapshot, stored)
+
+    def checked(arrays: Arrays) -> Arrays:
+        require("judgement" in arrays or not stored.has("lockstep"), "a head has no judgement")
+        return arrays
+
+    arrays = ReadOnce(places, lambda place: unpacked(f"head_{place}", targets[place].mode, checked))
 
     def head(place: int) -> Head:
         name = f"head_{place}"
-        read = Head.from_arrays(arrays[place])
+        try:
+            read = Head.from_arrays(arrays[place])
+        except (LookupError, TypeError, ValueError) as error:
+            said = f"{name} of model {stored.folder} does not hold what it should: {error!r}"
+            raise ModelFileError(f"{said}; restore it or fit again") from error
         if stored.has("lockstep"):  # one of format 1 is written anew, with what it lacks
             stored.sources[name] = read
         return read
@@ -282,7 +338,7 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
         transfers = [k for k in range(len(snapshot.tensor.shape)) if stored.has(f"transfer-{k}")]
         judge.take_over(
             judgements=ReadOnce(places, lambda place: unpack_judgement(arrays[place])),
-            transfers=ReadOnce(transfers, lambda k: unpack_transfer(stored.arrays(f"transfer-{k}"))),
+            transfers=ReadOnce(transfers, lambda k: unpacked(f"transfer-{k}", k, unpack_transfer)),
             inputs=ReadOnce(
                 places, lambda place: with_label_columns(label_free.inputs(targets[place].mode), arrays[place])
             ),
@@ -297,8 +353,12 @@ def _stored_tensor(stored: Stored) -> SparseTensor:
         values = stored.table(f"vocabulary-{k}").column("value").combine_chunks()
         edges = tuple(mode["edges"]) if mode["edges"] else None
         vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
+        check_vocabulary(vocabularies[-1])
     arrays = stored.arrays("tensor")
-    return SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies))
+    require(arrays["coordinates"].dtype.kind == arrays["counts"].dtype.kind == "i", "the tensor has no codes")
+    tensor = SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies))
+    check_tensor(tensor)
+    return tensor
 
 
 def _about_mode(vocabulary: Vocabulary) -> dict[str, Any]:

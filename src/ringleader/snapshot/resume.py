@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ringleader.kernels.protocol import unavailable
 from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
@@ -19,6 +20,8 @@ from ringleader.wording import json_ready
 
 FREE_TO_CHANGE = ("threads",)
 """Settings that do not change the result, so that a fit may be resumed with others."""
+INTERCHANGEABLE = ("numba", "cuda", "cuda-emulated")
+"""Backends that go on with each other's fits; the last bits of the result then differ."""
 
 
 def resumable(folder: str | os.PathLike[str]) -> Stored | None:
@@ -27,6 +30,16 @@ def resumable(folder: str | os.PathLike[str]) -> Stored | None:
         return None
     name = model_folder.UNFINISHED if (Path(folder) / model_folder.UNFINISHED).exists() else MANIFEST
     return model_folder.load(folder, name)
+
+
+def at_its_device(config: ModelConfig, stored: Stored, device: str) -> ModelConfig:
+    """The settings for going on with a fit: its own type of numbers and, where any device will do, its own backend."""
+    before = stored.meta["config"]
+    if config.backend == before["backend"] or not {config.backend, before["backend"]} <= set(INTERCHANGEABLE):
+        return config
+    if device == "auto" and unavailable(before["backend"]) is None:
+        config = config.replace(backend=before["backend"])
+    return config.replace(dtype=before["dtype"])
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
@@ -56,7 +69,10 @@ def what_changed(
     moved = [name for name in ("prevalence", "holdout") if before[name] != json_ready(parameters[name])]
     reasons += [f"{name} was {before[name]} and is {parameters[name]}" for name in moved]
     old, new = stored.meta["config"], config.to_dict()
-    changed = [n for n in sorted({*old, *new}) if n not in FREE_TO_CHANGE and old.get(n) != new.get(n)]
+    free = {*FREE_TO_CHANGE}
+    if {old.get("backend"), new["backend"]} <= set(INTERCHANGEABLE):
+        free.add("backend")
+    changed = [n for n in sorted({*old, *new}) if n not in free and old.get(n) != new.get(n)]
     return reasons + [f"{name} was {old.get(name)} and is {new.get(name)}" for name in changed]
 
 

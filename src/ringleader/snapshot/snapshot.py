@@ -7,7 +7,7 @@ it is found when it is first asked for, or read from the model's folder, and is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,9 @@ from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
 from ringleader.judge.scores import ranked, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
-from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target
+from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target, unmatched
 from ringleader.model.config import ModelConfig
+from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
@@ -30,6 +31,7 @@ from ringleader.signals.evidence import review_evidence
 from ringleader.signals.lockstep import Lockstep, find_lockstep
 from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,7 @@ LEARNED = (
         "complete",
         "config",
         "covariates",
+        "device",
         "heads",
         "heldout",
         "history",
@@ -80,6 +83,7 @@ class Snapshot:
     complete   : whether the fit came to its end; a checkpoint did not
     resumed_from : sweep of the checkpoint that the fit went on from
     batches    : what was taken in, oldest first
+    device     : what computed the state: "cpu", or the name of a GPU
     """
 
     parameters: Mapping[str, Any]
@@ -95,6 +99,7 @@ class Snapshot:
     complete: bool
     resumed_from: int | None = None
     batches: tuple[Batch, ...] = ()
+    device: str = "cpu"
     derived: Derived = Derived()
 
     def __post_init__(self) -> None:
@@ -180,20 +185,40 @@ class Snapshot:
     def core_finder(self) -> Callable[[], Cores]:
         """Finds the cores of the usual settings, once; snapshots of the same reviews share it."""
         tensor, signals, actor = self.tensor, self.signals, self.config.contrast
-        return self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
+        found = self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
+
+        def with_reviews() -> Cores:
+            cores = found()
+            return cores if cores.tensor is tensor else replace(cores, tensor=tensor)
+
+        return cache(with_reviews)
 
     def cores(self, settings: CoreSettings | None = None) -> Cores:
         """Groups that act in lockstep; those of the usual settings are found once."""
         if settings is None:
             return self.core_finder()
-        return find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
+        found = find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
+        return replace(found, tensor=self.tensor)
+
+    def lines(self) -> list[str]:
+        """What the model learned from, and what is odd about it, in words."""
+        sweeps = counted(self.state.sweep, "sweep")
+        lines = [f"learned from {self.tensor!r}"[:400] + f", in {sweeps}"]
+        lines += [f"and from {self.labels!r}" if self.labels is not None else "no labels: scores are no probabilities"]
+        lines += [] if self.complete else [f"the fit was stopped after {sweeps}; go on with resume=True"]
+        odd = list(self.tensor.report.odd) if self.tensor.report is not None else []
+        odd += unmatched(self.labels, self.tensor) if self.labels is not None else []
+        return [*lines, *(harmless(f"odd: {line}", 400) for line in odd)]
 
     # -- answers ------------------------------------------------------------------------------------
 
     def place(self, mode: int | str, name: str | None = None) -> int | None:
-        """The place of a target of a mode among the targets; the usual one where no name is given, None without any."""
+        """The place of a target of a mode among the targets; the usual one where no name is given, None without any.
+
+        A target whose labels are of nobody in the reviews is none: there is no probability from it.
+        """
         k = self.tensor.mode_index(mode)
-        there = {target.name: place for place, target in enumerate(self.targets) if target.mode == k}
+        there = {t.name: place for place, t in enumerate(self.targets) if t.mode == k and len(t.codes)}
         if name is None:
             return there.get(DEFAULT_TARGET, next(iter(there.values()), None))
         if name not in there:
@@ -209,13 +234,18 @@ class Snapshot:
     def target_names(self, mode: int | str) -> list[str]:
         """The targets of a mode; first the one that is scored by default."""
         k = self.tensor.mode_index(mode)
-        return sorted((t.name for t in self.targets if t.mode == k), key=lambda name: name != DEFAULT_TARGET)
+        return sorted(
+            (t.name for t in self.targets if t.mode == k and len(t.codes)), key=lambda name: name != DEFAULT_TARGET
+        )
 
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
         k, place = self.tensor.mode_index(mode), self.place(mode, name)
-        joint = None if self.judged else JointHeads(self.state.rows(k), self.state.heads, self.config.joint)
+        joint = None if self.judged else JointHeads(self.state, self.config.joint, self._joint_deviation)
         return choose_scorer(self.judge, k, place, joint)
+
+    def _joint_deviation(self, place: int) -> Floats:
+        return head_deviation(self.problem, self.state, place)
 
     def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
@@ -244,11 +274,7 @@ class Snapshot:
 
     def explain(self, mode: int | str, entity: Any, name: str | None = None) -> Explanation:
         """Why an entity has its score."""
-        k, code = self.tensor.mode_index(mode), int(self.codes(mode, [entity])[0])
-        table = self.scores(k, name)
-        own = self.tensor.vocabularies[k].decode(np.array([code]))[0]
-        row = table[table["entity"] == own].to_dict("records")[0]
-        return explain(self.signals, self.cores(), k, code, self.scorer(k, name), self.target(k, name), row)
+        return explain(self, mode, entity, name)
 
     def account(self, mode: int | str, entity: Any, name: str | None = None) -> Account:
         """Everything that a page about an account shows."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Bools
-from ringleader.errors import SettingsError
-from ringleader.known.labels import Labels
+from ringleader.errors import SettingsError, warn_of
+from ringleader.known.labels import Labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.loop import Callback
+from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
@@ -43,6 +44,7 @@ def update(
         known = known.merged(newer) if known is not None else newer
         heldout = heldout.without(newer) if heldout is not None else None
     if reviews is None and not snapshot.config.joint:
+        warn_of(unmatched(newer, snapshot.tensor) if newer is not None else ())
         return _relabelled(snapshot, known, heldout)
     tensor = snapshot.tensor
     touched = [np.zeros(n, np.bool_) for n in tensor.shape]
@@ -50,6 +52,7 @@ def update(
         fresh = encode_new(reviews, tensor, snapshot.reading)
         tensor = merge(tensor, fresh)
         touched = touched_by_reviews(fresh, tensor.shape)
+    warn_of(unmatched(newer, tensor) if newer is not None else ())
     # What is known of the old tensor does not hold for the new one.
     after = replace(snapshot, tensor=tensor, labels=known, heldout=heldout, resumed_from=None, derived=Derived())
     relabelled = touched_by_labels(snapshot.problem, after.problem, tensor.shape)
@@ -108,10 +111,17 @@ def touched_by_labels(before: Problem, after: Problem, shape: tuple[int, ...]) -
 
 
 def carry_heads(before: Problem, after: Problem, state: State) -> State:
-    """The state with a joint head for each target of ``after``: its old one where it had one, else a fresh one."""
-    old = {(t.mode, t.name): (state.heads[i], state.noise[i]) for i, t in enumerate(before.targets)}
+    """The state with a joint head for each target of ``after``: its old one where it had one, else a fresh one.
+
+    Labels that stay keep their cavity rows: a mode that the update does not touch solves no new ones.
+    """
+    old, places = state, {(t.mode, t.name): i for i, t in enumerate(before.targets)}
     state = fresh_heads(after, state)
     for i, target in enumerate(after.targets):
-        if (target.mode, target.name) in old:
-            state.heads[i], state.noise[i] = old[target.mode, target.name]
+        at = places.get((target.mode, target.name))
+        if at is not None:
+            state.heads[i], state.noise[i] = old.heads[at], old.noise[at]
+            state.evidence_slopes[i : i + 1] = old.evidence_slopes[at : at + 1]
+            _, here, there = np.intersect1d(target.codes, before.targets[at].codes, return_indices=True)
+            labelled_rows(after, state, i)[here] = labelled_rows(before, old, at)[there]
     return state

@@ -6,8 +6,9 @@ the whole column, then gives each row a reason to be refused, or none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,16 @@ import numpy as np
 from ringleader.errors import InputError
 from ringleader.tables.advice import advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
-from ringleader.tables.relation import Example, Part, Relation, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, quoted
 from ringleader.tables.schema import Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
-from ringleader.wording import counted
+from ringleader.wording import counted, harmless, html_text
 
 MAX_DISTINCT_NUMBERS = 50
 NUMBER_BINS = 20
 EXAMPLES_PER_REASON = 3
+LARGEST_RATING = 1e30
+"""Ratings are squared, multiplied and summed."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,26 @@ class CheckReport:
     modes: Mapping[str, int]
     time: TimeSpan | None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def odd(self) -> tuple[str, ...]:
+        """What is to be known before the table is trusted: rows that were left out and why, and odd columns."""
+        left_out = [f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items()]
+        return (*left_out, *self.warnings)
+
+    def lines(self) -> list[str]:
+        """What was read, in words."""
+        span = f", from {str(self.time.first)[:10]} to {str(self.time.last)[:10]}" if self.time else ""
+        modes = ", ".join(counted(number, mode) for mode, number in self.modes.items())
+        lines = [f"{counted(self.rows, 'row')} of {self.source}, {self.used:,} used: {modes}{span}"]
+        lines += [f"no column for {mode}: the model does without" for mode in self.dropped]
+        return [*lines, *self.odd]
+
+    def __repr__(self) -> str:
+        return "\n".join(harmless(line, 400) for line in self.lines())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html_text(line)}</p>" for line in self.lines())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -69,10 +92,12 @@ class Checked:
 
     relation: Relation
     columns: list[SourceColumn]
-    rows: int  # that could be parsed
-    unparsed: int
+    rows: int  # that could be parsed, in the files of this process
+    total: int  # rows read in all files, those that could not even be parsed among them
     dirty: bool = False
     time: TimeSpan | None = None
+    _refused: Counter[str] = field(default_factory=Counter)  # what every process has said already
+    _shown: list[Example] = field(default_factory=list)
 
     def select(self, values: list[int], exact: list[int] | None = None) -> str:
         """SQL over all parts: columns ``value_k`` and ``exact_k`` of the axes asked for.
@@ -94,9 +119,11 @@ class Checked:
     def refuse(self, *, strict: bool) -> None:
         """Counts the rows that cannot be used and finds the first few; with ``strict``, refuses them."""
         relation = self.relation
+        self._join_refused(UNPARSED_EXAMPLES)
         for p, part in enumerate(relation.parts):
             if self.dirty:
                 self._count_part(p, part)
+        self._join_refused()
         relation.examples.sort(key=_place)
         total = sum(relation.rejected.values())
         if strict and total:
@@ -110,8 +137,24 @@ class Checked:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in relation.rejected.most_common())
             raise InputError(f"not one row of {relation.source} can be used: {reasons}{self._advice()}")
 
+    def _join_refused(self, most: int | None = None) -> None:
+        """Put together what every process has refused since it was joined last, and the first rows of it."""
+        relation = self.relation
+        refused, shown = Counter(self._refused), list(self._shown)
+        for counts, examples in relation.everyone((relation.rejected - refused, relation.examples[len(shown) :])):
+            for text, number in counts.items():
+                refused[text] += number
+            shown += examples
+        relation.rejected, relation.examples[:] = refused, shown[:most]
+        self._refused, self._shown = Counter(refused), list(relation.examples)
+
     def _advice(self) -> str:
         """What the column that most rows fail by holds, and what it should; nothing where rows cannot be parsed."""
+        found = [said for said in self.relation.everyone(self._own_advice()) if said is not None]
+        return min(found, key=lambda said: said[0])[1] if found else ""
+
+    def _own_advice(self) -> tuple[int, str] | None:
+        """The same from the files of this process, with the number of the column."""
         reason = self.relation.rejected.most_common(1)[0][0]
         for k, column in enumerate(self.columns):
             for part, reasons in zip(self.relation.parts, column.reasons, strict=True):
@@ -122,8 +165,8 @@ class Checked:
                     f"SELECT shown FROM (SELECT {shown} FROM {part.relation}) WHERE reason = {quoted(reason)} LIMIT 1"
                 )
                 if failing:
-                    return f"; {advice(column.axis, reason, failing[0][0])}"
-        return ""
+                    return k, f"; {advice(column.axis, reason, failing[0][0])}"
+        return None
 
     def _count_part(self, p: int, part: Part) -> None:
         relation = self.relation
@@ -152,11 +195,6 @@ class Checked:
             Example(place, text, shown) for place, (_, text, shown) in zip(places, examples, strict=True)
         )
 
-    @property
-    def total(self) -> int:
-        """Rows read, those that could not even be parsed among them."""
-        return self.rows + self.unparsed
-
 
 def _place(example: Example) -> tuple[str, int]:
     """The file and the line (or row) of an example, so that what could not be parsed stands among the others."""
@@ -167,10 +205,10 @@ def _place(example: Example) -> tuple[str, int]:
 def check(relation: Relation) -> Checked:
     """Understands every column of an open relation."""
     rows = sum(int(relation.rows(f"SELECT count(*) FROM {part.relation}")[0][0]) for part in relation.parts)
-    parsed_away = sum(relation.rejected.values())
-    if rows + parsed_away == 0:
+    total = sum(relation.everyone(rows + sum(relation.rejected.values())))
+    if total == 0:
         raise InputError(f"{relation.source} has column names but no rows")
-    checked = Checked(relation, [], rows, parsed_away)
+    checked = Checked(relation, [], rows, total)
     rating = graded(relation.schema.axes)
     for k, axis in enumerate(relation.schema.axes):
         if axis.kind == "time":
@@ -202,7 +240,7 @@ def text_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
 def all_numeric(checked: Checked, k: int) -> bool:
     """Whether every value of a category is a number written plainly: 7 is one, 007 is a name."""
     number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
-    return not any(
+    others = any(
         checked.relation.rows(
             f"SELECT 1 FROM {part.relation} WHERE NOT {missing(part, k)} "
             f"AND NOT regexp_full_match(trim(CAST({part.columns[k]} AS VARCHAR)), '{number}') LIMIT 1"
@@ -210,6 +248,7 @@ def all_numeric(checked: Checked, k: int) -> bool:
         for part in checked.relation.parts
         if not is_numeric(part.types[k])
     )
+    return not any(checked.relation.everyone(others))
 
 
 def number_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
@@ -219,20 +258,24 @@ def number_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
     word = named(axis)
     reasons = tuple(
         f"CASE WHEN {missing(part, k)} THEN 'missing {word}' WHEN {x} IS NULL THEN '{word} is not a number' "
-        f"WHEN NOT isfinite({x}) THEN '{word} is not finite' END"
+        f"WHEN NOT isfinite({x}) THEN '{word} is not finite' "
+        f"WHEN abs({x}) > {LARGEST_RATING!r} THEN '{word} is too large' END"
         for part, x in zip(parts, numbers, strict=True)
     )
     union = " UNION ALL ".join(
         f"SELECT {x} AS x, {r} AS reason FROM {part.relation}"
         for part, x, r in zip(parts, numbers, reasons, strict=True)
     )
-    by_value = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
-    checked.dirty |= any(not good for _, _, good in by_value)
-    distinct = np.array([x for x, _, good in by_value if good], dtype=np.float64)
+    found = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
+    by_value: Counter[float] = Counter()
+    for others in checked.relation.everyone(found):
+        checked.dirty |= any(not good for _, _, good in others)
+        by_value.update({x: count for x, count, good in others if good})
+    distinct = np.array(sorted(by_value), dtype=np.float64)
     column = SourceColumn(axis, "number", numbers, numbers, reasons)
     if len(distinct) <= MAX_DISTINCT_NUMBERS:
         return column
-    weights = np.array([count for _, count, good in by_value if good], dtype=np.float64)
+    weights = np.array([by_value[x] for x in distinct], dtype=np.float64)
     edges = quantile_edges(distinct, weights)
     said = f"{axis.mode} has {len(distinct):,} distinct values; they are put into {len(edges)} bins of about equal size"
     return replace(binned(column, edges), notes=(said,))

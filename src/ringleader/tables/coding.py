@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.tables.check import Checked
+from ringleader.tables.distinct import number_ids
 
 LARGEST_CALENDAR = 1 << 20
 """Time bins that are looked up in a table of the whole calendar; above that they are searched."""
@@ -60,6 +61,7 @@ class Coding:
         self.sizes: list[int] = [0] * len(known)
         self._numbers: dict[int, npt.NDArray[Any]] = {}
         self._join_on: dict[int, str] = {}
+        self._ranges: dict[int, pa.Array] = {}
         self._build()
 
     @property
@@ -77,13 +79,18 @@ class Coding:
         if self.checked.dirty:
             self.checked.refuse(strict=strict)
             self._build()
-        elif self.checked.relation.rejected:
+        elif any(self.checked.relation.everyone(bool(self.checked.relation.rejected))):
             self.checked.refuse(strict=strict)
 
     def values(self, k: int) -> pa.Array:
-        """The values of an axis in the order of their codes: large_string, float64 or int64 (times)."""
+        """The values of an axis in the order of their codes: large_string, float64 or int64 (times).
+
+        Where several processes read, each has a range of the text, in the order of their numbers.
+        """
         if k in self._numbers:
             return pa.array(self._numbers[k])
+        if k in self._ranges:
+            return self._ranges[k]
         batches = self.checked.relation.batches(f"SELECT id FROM voc_{k} ORDER BY rowid")
         chunks = [batch.column(0).cast(pa.large_string()) for batch in batches]
         values = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
@@ -133,6 +140,9 @@ class Coding:
         relation, known = self.checked.relation, self.known[k]
         relation.rows(f"DROP TABLE IF EXISTS voc_{k}")
         distinct = f"SELECT DISTINCT value_{k} AS id FROM ({self.checked.select([k])})"
+        if relation.peers.count > 1:
+            self._build_together(k, distinct)
+            return
         if known is None:
             relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h FROM ({distinct}) ORDER BY id")
         else:
@@ -147,10 +157,26 @@ class Coding:
         self._join_on[k] = BY_HASH if size == hashes else BY_TEXT
         self.checked.dirty |= holes > 0
 
+    def _build_together(self, k: int, distinct: str) -> None:
+        """The same where other processes read other files: the codes of this process's ids come from all of them."""
+        relation = self.checked.relation
+        query = f"SELECT id FROM ({distinct}) WHERE id IS NOT NULL ORDER BY id"
+        chunks = [batch.column(0).cast(pa.large_string()) for batch in relation.batches(query)]
+        ids = pa.concat_arrays([pa.array([], pa.large_string()), *chunks])
+        codes, self._ranges[k], self.sizes[k] = number_ids(relation.peers, ids)
+        relation.connection.register(f"own_{k}", pa.table({"id": ids, "code": codes}))
+        relation.rows(f"CREATE TABLE voc_{k} AS SELECT id, hash(id) AS h, code FROM own_{k}")
+        relation.connection.unregister(f"own_{k}")
+        holes = relation.rows(f"SELECT count(*) FROM ({distinct}) WHERE id IS NULL OR id = ''")[0][0]
+        same = relation.rows(f"SELECT count(*) = count(DISTINCT h) FROM voc_{k}")[0][0]
+        self._join_on[k] = BY_HASH if same else BY_TEXT
+        self.checked.dirty |= any(relation.everyone(holes > 0))
+
     def _build_numbers(self, k: int, kind: npt.DTypeLike) -> None:
         """A sorted array of numbers or times: known ones first, new ones in order behind them."""
         query = f"SELECT DISTINCT value_{k} AS x FROM ({self.checked.select([k])}) ORDER BY x"
         values = np.array([x for (x,) in self.checked.relation.rows(query) if x is not None], dtype=kind)
+        values = np.unique(np.concatenate(self.checked.relation.everyone(values)))
         known = self.known[k]
         if known is not None:
             before = np.asarray(known).astype(kind)
@@ -172,11 +198,16 @@ class Coding:
         order = np.argsort(known, kind="stable")
         return np.asarray(order[np.searchsorted(known[order], values)])
 
+    def _code(self, k: int) -> str:
+        """SQL: the code of an id that was joined."""
+        return f"v{k}.code" if k in self._ranges else f"v{k}.rowid"
+
     def _joined(self) -> str:
         """SQL: the codes (or, for numbers and times, the values) of every row that can be used."""
         axes = list(range(len(self.sizes)))
         text = [k for k in axes if k not in self._numbers]
-        items = [f"value_{k} AS c{k}" if k in self._numbers else f"CAST(v{k}.rowid AS INTEGER) AS c{k}" for k in axes]
+        codes = {k: f"CAST({self._code(k)} AS INTEGER)" for k in text}
+        items = [f"{codes.get(k, f'value_{k}')} AS c{k}" for k in axes]
         items += [f"exact_{k}" for k in self.binned_axes]
         joins = " ".join(f"JOIN voc_{k} v{k} ON {self._join_on[k].format(k=k)}" for k in text)
         return f"SELECT {', '.join(items)} FROM ({self.checked.select(axes, self.binned_axes)}) r {joins}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import glob
 import os
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ringleader.errors import InputError, StorageError
+from ringleader.errors import InputError, SettingsError, StorageError
 from ringleader.wording import counted
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
@@ -27,6 +28,8 @@ SUFFIXES: dict[str, Format] = {
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 READABLE = ".csv, .tsv, .jsonl or .parquet, each also with .gz or .zst"
 CHUNK = 1 << 22
+MOST_TIMES, MOST_UNPACKED = 200, 1 << 28
+"""A packed file of more than MOST_UNPACKED bytes may hold MOST_TIMES its size: review tables hold 3 to 30 times."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,44 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     raise InputError(f"there is no file or folder {text!r}")
 
 
-def readable_path(file: ReviewFile, folder: Path, number: int) -> Path:
-    """The path of the file unpacked, and under a name that no reader takes for a pattern."""
+def readable_path(file: ReviewFile, folder: Path, number: int, encoding: str | None = None) -> Path:
+    """The path of the file unpacked, in UTF-8, and under a name that no reader takes for a pattern.
+
+    encoding : of text files, such as latin-1; None: UTF-8, or UTF-16 where the file begins with its mark.
+    """
+    path = _unpacked_path(file, folder, number)
+    if file.format == "parquet":
+        return path
+    with path.open("rb") as handle:
+        marked = handle.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    wanted = encoding or ("utf-16" if marked else None)
+    if wanted is None or _same_encoding(wanted, "utf-8"):
+        return path
+    target = folder / f"recoded-{number}.{file.format}"
+    _recode(file, path, target, wanted)
+    return target
+
+
+def _same_encoding(one: str, other: str) -> bool:
+    try:
+        return codecs.lookup(one).name == codecs.lookup(other).name
+    except LookupError:
+        raise SettingsError(f"there is no encoding {one[:40]!r}; latin-1, cp1252 and utf-16 are usual") from None
+
+
+def _recode(file: ReviewFile, source: Path, target: Path, encoding: str) -> None:
+    """Writes a text file in UTF-8."""
+    try:
+        with source.open(encoding=encoding, newline="") as text, target.open("w", encoding="utf-8", newline="") as out:
+            while chunk := text.read(CHUNK):
+                out.write(chunk)
+    except UnicodeError as error:
+        raise InputError(f"{file.name!r} is no text in {encoding}: {error}; name its encoding") from error
+    except OSError as error:
+        raise StorageError(f"cannot write {file.name!r} as UTF-8 into {target.parent}: {error.strerror}") from error
+
+
+def _unpacked_path(file: ReviewFile, folder: Path, number: int) -> Path:
     if file.compression:
         target = folder / f"unpacked-{number}.{file.format}"
         _unpack(file, target)
@@ -119,7 +158,14 @@ def _unpack(file: ReviewFile, target: Path) -> None:
             pa.input_stream(handle, compression=file.compression) as packed,
             target.open("wb") as out,
         ):
+            packed_size, size = max(file.path.stat().st_size, 1), 0
             while chunk := packed.read(CHUNK):
+                size += len(chunk)
+                if file.compression and size > MOST_UNPACKED and size > MOST_TIMES * packed_size:
+                    raise InputError(
+                        f"{file.name!r} unpacks to more than {MOST_TIMES} times its size, as no review table does; "
+                        "if it is one, unpack it yourself"
+                    )
                 out.write(chunk)
     except OSError as error:
         if error.errno == errno.ENOSPC:

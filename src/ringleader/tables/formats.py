@@ -6,7 +6,6 @@ that DuckDB finds anything out of order in is read by ``row_reader``.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,13 +16,14 @@ from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile
-from ringleader.tables.relation import Example, Part, Relation, column_types, quoted
-from ringleader.tables.row_reader import BadRow, Record
-from ringleader.tables.schema import Schema, knows_every_role
-from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, column_types, quoted
+from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
+from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
+from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
 
-LONGEST_LINE = 1 << 25
 JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
+MOST_KEYS = 10_000
+"""Keys of a JSON Lines file that are looked at: one with more has none that means the same in every line."""
 
 
 class ParquetLoader:
@@ -59,7 +59,7 @@ class DelimitedLoader:
         self.file, self.path, self.number = file, path, number
         head = text_head(file, path)
         self.delimiter = "\t" if file.format == "tsv" else delimiter_of(head)
-        self.header = next(csv.reader(head.splitlines(keepends=True), delimiter=self.delimiter))
+        self.header = header_of(head, self.delimiter, file)
         self.names = self.header
 
     def load(self, relation: Relation, schema: Schema) -> Part:
@@ -77,7 +77,8 @@ class DelimitedLoader:
             f"read_csv({quoted(self.path)}, auto_detect = false, header = true, delim = '{self.delimiter}', "
             f"quote = '\"', escape = '\"', max_line_size = {LONGEST_LINE}, columns = {{{fields}}})"
         )
-        if _loads(relation, f"CREATE TABLE {table} AS SELECT {', '.join(f'f{p}' for p in wanted)} FROM {scan}"):
+        made = f"CREATE TABLE {table} AS SELECT {', '.join(f'f{p}' for p in wanted)} FROM {scan}"
+        if _ends_in_time(self.path) and _loads(relation, made):
             return Part(table, columns, types, "rowid", self._lines)
         rows = row_reader.csv_rows(self.path, self.delimiter, len(self.header))
         return _row_by_row(relation, self.file, self.number, rows, wanted, columns)
@@ -93,12 +94,15 @@ class JsonLinesLoader:
     def __init__(self, file: ReviewFile, path: Path, number: int) -> None:
         self.file, self.path, self.number = file, path, number
         keys: dict[str, None] = {}
+        roles: set[str] = set()
         for count, row in enumerate(row_reader.text_lines(path)):
             # Roles that the first objects lack may come later, so look further for them.
-            if count >= (JSON_SAMPLE if knows_every_role(keys) else JSON_LONG_SAMPLE):
+            if count >= (JSON_SAMPLE if roles == set(KNOWN_NAMES) else JSON_LONG_SAMPLE) or len(keys) > MOST_KEYS:
                 break
             parsed = json_object(row.fields[0]) if isinstance(row, Record) else None
-            keys.update(dict.fromkeys(parsed or ()))
+            fresh = [key for key in parsed or () if key not in keys]
+            keys.update(dict.fromkeys(fresh))
+            roles |= roles_called(fresh)
         if not keys:
             raise InputError(f"{file.name!r} holds no JSON object a line; write one object on each line")
         self.names = list(keys)
@@ -117,7 +121,8 @@ class JsonLinesLoader:
         strict = "json_type(line) = 'OBJECT' AND NOT regexp_matches(line, ',\\s*[}\\]]')"
         valid = f"CASE WHEN {strict} THEN true ELSE error('not an object') END"
         table = f"text_{self.number}"
-        if _loads(relation, f"CREATE TABLE {table} AS SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"):
+        made = f"CREATE TABLE {table} AS SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"
+        if _ends_in_time(self.path) and _loads(relation, made):
             return Part(table, fields, ("VARCHAR",) * len(fields), "rowid", self._lines)
         rows = self._objects([axis.column for axis in schema.axes])
         return _row_by_row(relation, self.file, self.number, rows, range(len(fields)), fields)
@@ -165,10 +170,9 @@ def _row_by_row(
             f"cannot write temporary files to {relation.folder.parent}: {error.strerror or error}; "
             "free some space or choose another folder with --temp-directory"
         ) from error
-    for row in bad:
-        relation.rejected[row.reason] += 1
-        if len(relation.examples) < 100:
-            relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
+    relation.rejected.update(bad.counts)
+    for row in bad.examples[: max(0, UNPARSED_EXAMPLES - len(relation.examples))]:
+        relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
     scan = f"read_parquet({quoted(target)})"
     return Part(
         scan, columns, ("VARCHAR",) * len(columns), "line", lambda rows: [f"{file.name} line {n}" for n in rows]
@@ -196,6 +200,16 @@ def _loads(relation: Relation, statement: str) -> bool:
     except (duckdb.InvalidInputException, duckdb.ConversionException):
         return False
     return True
+
+
+def _ends_in_time(path: Path) -> bool:
+    """Whether the last line of a file is one that DuckDB reads; a longer one it would pass over in silence."""
+    size = path.stat().st_size
+    if size <= LONGEST_LINE:
+        return True
+    with path.open("rb") as handle:
+        handle.seek(size - LONGEST_LINE)
+        return b"\n" in handle.read(LONGEST_LINE - 1)
 
 
 def _identifier(name: str) -> str:

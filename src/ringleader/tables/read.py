@@ -6,10 +6,8 @@ What cannot be parsed is counted in ``formats.py``, what makes no sense in ``che
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,15 @@ import pyarrow as pa
 
 from ringleader.errors import InputError, SchemaError, SettingsError, StorageError
 from ringleader.runtime import machine
+from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.formats import LOADERS
 from ringleader.tables.frames import column_names, for_database, to_arrow
 from ringleader.tables.relation import Part, Relation, column_types, quoted
-from ringleader.tables.schema import resolve
+from ringleader.tables.schema import Schema, resolve
+from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
 DATABASE_SHARE = 0.7
 LEAST_MEMORY = 64_000_000
@@ -41,33 +42,33 @@ def open_relation(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
+    peers: Peers | None = None,
 ) -> Iterator[Relation]:
-    """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading."""
+    """Opens files, a folder, a glob, or a pandas, polars or Arrow table for reading.
+
+    With ``peers``, every process opens its share of the files.
+    """
     import duckdb
 
     limit = parse_memory(memory_limit)
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="ringleader-", dir=temp_directory))
-    except OSError as error:
-        raise StorageError(f"cannot write into {temp_directory or tempfile.gettempdir()}: {error.strerror}") from error
-    connection = None
-    try:
-        with _clear_errors(folder):
-            connection = duckdb.connect()
+    with temporary_folder(temp_directory) as folder, _clear_errors(folder):
+        connection = duckdb.connect()
+        try:
             for setting in (
                 # The rest is for the arrays that leave DuckDB while it still holds its own.
                 f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",
                 f"SET temp_directory = {quoted(folder / 'spill')}",
                 "SET TimeZone = 'UTC'",
-                "SET enable_progress_bar = false",
                 f"SET threads = {threads or machine.processors()}",
             ):
                 connection.execute(setting).fetchall()
-            yield _open(connection, source, columns, modes, limit, folder)
-    finally:
-        if connection is not None:
+            # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
+            with suppress(duckdb.Error):
+                connection.execute("SET enable_progress_bar = false").fetchall()
+            yield _open(connection, source, columns, modes, limit, folder, encoding, peers or Alone())
+        finally:
             connection.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse_memory(limit: str | int | None) -> int:
@@ -95,15 +96,21 @@ def _open(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
+    peers: Peers,
 ) -> Relation:
+    named = "the table"
+    if is_spreadsheet(source):
+        named, source = os.fspath(source), read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
-        return _open_files(connection, locate(source), os.fspath(source), columns, modes, limit, folder)
+        where = os.fspath(source)
+        return _open_files(connection, locate(source), where, columns, modes, limit, folder, encoding, peers)
     schema = resolve(column_names(source), columns=columns, modes=modes)
     # Names of our own inside DuckDB, so that no column's name can be taken for another's.
     arrays = [for_database(array) for array in to_arrow(source, list(schema.columns.values())).columns]
     names = tuple(f"f{k}" for k in range(len(arrays)))
     connection.register("frame", pa.table(arrays, names=list(names)))
-    relation = Relation(connection, schema, [], limit, folder, "the table")
+    relation = Relation(connection, schema, [], limit, folder, named)
     types = column_types(relation, "frame", names)
     # A frame has no stored row number: it is counted where it is asked for.
     relation.parts.append(Part("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
@@ -118,22 +125,55 @@ def _open_files(
     modes: Sequence[str] | Mapping[str, str] | None,
     limit: int,
     folder: Path,
+    encoding: str | None,
+    peers: Peers,
 ) -> Relation:
     relation: Relation | None = None
-    for number, file in enumerate(files):
-        path = readable_path(file, folder, number)
+    for number, file in _share(files, peers):
+        path = readable_path(file, folder, number, encoding)
         loader = LOADERS[file.format](file, path, number)
         schema = resolve(loader.names, columns=columns, modes=modes, where=repr(file.name))
         if relation is None:
-            relation = Relation(connection, schema, [], limit, folder, source)
+            relation = Relation(connection, schema, [], limit, folder, source, peers=peers)
+            first = file
         elif [a.mode for a in schema.axes] != [a.mode for a in relation.schema.axes]:
-            raise SchemaError(
-                f"{file.name!r} gives the modes {', '.join(schema.columns)}, but {files[0].name!r} gives "
-                f"{', '.join(relation.schema.columns)}; read them apart, or name the modes"
-            )
+            raise _other_modes(file.name, schema, first.name, relation.schema)
         relation.parts.append(loader.load(relation, schema))
-    assert relation is not None  # locate never returns an empty list
+    opened = None if relation is None else (first.name, relation.schema, relation.parts[0].types)
+    others = [other for other in gather(peers, opened) if other is not None]
+    name, schema, types = others[0]  # locate never returns an empty list
+    for other in others[1:]:
+        if [a.mode for a in other[1].axes] != [a.mode for a in schema.axes]:
+            raise _other_modes(other[0], other[1], name, schema)
+    if relation is None:
+        relation = Relation(connection, schema, [_no_rows(types)], limit, folder, source, peers=peers)
+    relation.schema = schema
     return relation
+
+
+def _share(files: list[ReviewFile], peers: Peers) -> Iterator[tuple[int, ReviewFile]]:
+    """The files of this process with their numbers: a run of them, cut so that all read about as many bytes."""
+    sizes = [file.path.stat().st_size for file in files]
+    before, total = 0, max(sum(sizes), 1)
+    for number, (file, size) in enumerate(zip(files, sizes, strict=True)):
+        # The middle of the file decides, so that a single one goes to somebody.
+        if min((before + size // 2) * peers.count // total, peers.count - 1) == peers.rank:
+            yield number, file
+        before += size
+
+
+def _other_modes(name: str, schema: Schema, first: str, wanted: Schema) -> SchemaError:
+    return SchemaError(
+        f"{name!r} gives the modes {', '.join(schema.columns)}, but {first!r} gives "
+        f"{', '.join(wanted.columns)}; read them apart, or name the modes"
+    )
+
+
+def _no_rows(types: tuple[str, ...]) -> Part:
+    """A part without rows, for a process that has no file: columns of the types that others have."""
+    names = tuple(f"f{k}" for k in range(len(types)))
+    nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
+    return Part(f"(SELECT {nothing} WHERE false)", names, types, "0", lambda rows: [])
 
 
 @contextmanager
@@ -145,6 +185,12 @@ def _clear_errors(folder: Path) -> Iterator[None]:
         yield
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise InputError(f"the table holds text that is not valid Unicode: {error.reason}") from error
+    except RuntimeError as error:  # Ctrl-C is seen by DuckDB first
+        if "Query interrupted" in str(error):
+            raise KeyboardInterrupt from error
+        raise
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
     except duckdb.Error as error:
         text = str(error)
         if "No space left" in text or "max_temp_directory_size" in text:

@@ -6,11 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.tables.schema import Schema
+
+T = TypeVar("T")
+
+UNPARSED_EXAMPLES = 100
+"""Rows that could not be parsed of which the place is remembered."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,11 @@ class Part:
 
 @dataclass
 class Relation:
-    """An open review table: a DuckDB connection, its parts, and what parsing refused."""
+    """An open review table: a DuckDB connection, its parts, and what parsing refused.
+
+    Several processes may each have opened some of its files; whatever must be decided on all of it is asked of
+    ``everyone``, in the order of the files.
+    """
 
     connection: Any
     schema: Schema
@@ -50,6 +60,11 @@ class Relation:
     source: str
     rejected: Counter[str] = field(default_factory=Counter)
     examples: list[Example] = field(default_factory=list)
+    peers: Peers = field(default_factory=Alone)
+
+    def everyone(self, value: T) -> list[T]:
+        """What every process that reads the table found in its files."""
+        return gather(self.peers, value)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs a statement to its end."""

@@ -6,6 +6,7 @@ of every row, and go on behind an unterminated quote, which would otherwise swal
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 BATCH_ROWS = 100_000
+BATCH_CHARACTERS = 1 << 26
 LONGEST_RECORD = 1000
 """Lines that a quoted field may span; a quote still open then was never meant to open."""
+LONGEST_LINE = 1 << 25
+"""Characters of a line; a longer one is no review."""
+EXAMPLES = 100
+"""Bad rows that are remembered; all are counted."""
 
 
 class BadRow(NamedTuple):
@@ -24,6 +30,13 @@ class BadRow(NamedTuple):
     line: int
     reason: str
     text: str
+
+
+class BadRows(NamedTuple):
+    """Rows that cannot be parsed: how many for each reason, and the first of them."""
+
+    counts: Counter[str]
+    examples: list[BadRow]
 
 
 class Record(NamedTuple):
@@ -40,13 +53,18 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow
         record = text.rstrip("\r\n")
         if not record:
             continue
-        fields = _split(record, delimiter)
+        if len(text) > LONGEST_LINE:
+            yield BadRow(line, "line too long", _show(record[:100]))
+            continue
+        fields = split_record(record, delimiter)
         spanned = 0
         while fields is None and spanned < LONGEST_RECORD and (following := lines.peek(spanned)) is not None:
+            if len(record) + len(following) > LONGEST_LINE:
+                break
             record = record + text[len(text.rstrip("\r\n")) :] + following.rstrip("\r\n")
             text = following
             spanned += 1
-            fields = _split(record, delimiter)
+            fields = split_record(record, delimiter)
         if not fields:
             yield BadRow(line, "quote out of place", _show(taken[1]))
             continue
@@ -63,7 +81,7 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow
             yield Record(line, list(fields))
 
 
-def _split(record: str, delimiter: str) -> list[str] | None:
+def split_record(record: str, delimiter: str) -> list[str] | None:
     """The fields of a record; None where a quote is still open, empty where one is out of place."""
     if '"' not in record:
         return record.split(delimiter)
@@ -103,26 +121,33 @@ def text_lines(path: Path) -> Iterator[Record | BadRow]:
     lines = _Lines(path)
     while (taken := lines.take()) is not None:
         line, text = taken
+        if len(text) > LONGEST_LINE:
+            yield BadRow(line, "line too long", _show(text[:100]))
+            continue
         text = text.rstrip("\r\n")
         if not text.strip():
             continue
         yield Record(line, [text]) if is_utf8(text) else BadRow(line, "not valid UTF-8", _show(text))
 
 
-def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> list[BadRow]:
+def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> BadRows:
     """Writes the fields at some positions as columns f0, f1, ... beside their line; returns the bad rows."""
     schema = pa.schema([("line", pa.int64())] + [(f"f{p}", pa.large_string()) for p in positions])
-    bad: list[BadRow] = []
+    bad = BadRows(Counter(), [])
     with pq.ParquetWriter(target, schema) as writer:
         batch: list[Record] = []
+        size = 0
         for row in rows:
             if isinstance(row, BadRow):
-                bad.append(row)
+                bad.counts[row.reason] += 1
+                if len(bad.examples) < EXAMPLES:
+                    bad.examples.append(row)
                 continue
             batch.append(row)
-            if len(batch) >= BATCH_ROWS:
+            size += sum(len(field or "") for field in row.fields)
+            if len(batch) >= BATCH_ROWS or size >= BATCH_CHARACTERS:
                 writer.write_table(_table(batch, positions, schema))
-                batch = []
+                batch, size = [], 0
         writer.write_table(_table(batch, positions, schema))
     return bad
 
@@ -162,8 +187,13 @@ class _Lines:
 
 
 def _iterate(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as handle:
-        yield from handle
+    """The lines of a file; of one that is longer than LONGEST_LINE, that much and one character more."""
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as handle:
+        while line := handle.readline(LONGEST_LINE + 1):
+            rest = line
+            while len(rest) > LONGEST_LINE and not rest.endswith(("\n", "\r")):
+                rest = handle.readline(LONGEST_LINE + 1)
+            yield line
 
 
 def is_utf8(text: str) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import os
-import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ringleader.errors import InputError, SchemaError, StorageError
+from ringleader.errors import InputError, SchemaError
+from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
-from ringleader.tables.text import delimiter_of, json_object, json_text, text_head
+from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
+from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
 
 Row = tuple[str, dict[str, str | None]]
 
@@ -27,13 +28,15 @@ def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], wh
 
     With ``optional=("*",)`` every other column comes along.
     """
+    if is_spreadsheet(source):
+        source = read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
         for file in locate(source):
-            with _temporary_folder() as folder:
-                yield from _file_rows(file, readable_path(file, Path(folder), 0), required, optional, what)
+            with temporary_folder() as folder:
+                yield from _file_rows(file, readable_path(file, folder, 0), required, optional, what)
         return
     names = choose(column_names(source), required, optional, f"the {what}", what)
-    columns = [column.to_pylist() for column in to_arrow(source, names).columns]
+    columns = [_values(column, name, what) for name, column in zip(names, to_arrow(source, names).columns, strict=True)]
     yield from _text_rows(names, columns, "row")
 
 
@@ -46,7 +49,8 @@ def _file_rows(
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{file.name!r} is no Parquet file, or is cut short") from error
         names = choose(table.column_names, required, optional, repr(file.name), what)
-        yield from _text_rows(names, [table.column(n).to_pylist() for n in names], f"{file.name} row")
+        columns = [_values(table.column(name), name, file.name) for name in names]
+        yield from _text_rows(names, columns, f"{file.name} row")
         return
     if file.format == "jsonl":
         checked = False
@@ -55,17 +59,18 @@ def _file_rows(
             where = f"{file.name} line {row.line}"
             if parsed is None:
                 raise InputError(f"{where} of the {what} is no JSON object")
-            if not all(isinstance(v, str) is False or row_reader.is_utf8(v) for v in parsed.values()):
-                raise InputError(f"{where} of the {what} holds text that is not valid Unicode")
             if not checked:
                 choose(list(parsed), required, (), repr(file.name), what)
                 checked = True
             names = [n for n in parsed if n in required or n in optional or "*" in optional]
-            yield where, {name: json_text(parsed.get(name)) for name in (*required, *names)}
+            taken = {name: json_text(parsed.get(name)) for name in (*required, *names)}
+            if not all(row_reader.is_utf8(text or "") for text in (*taken, *taken.values())):
+                raise InputError(f"{where} of the {what} holds text that is not valid Unicode")
+            yield where, taken
         return
     head = text_head(file, path)
     delimiter = "\t" if file.format == "tsv" else delimiter_of(head)
-    header = [name.strip() for name in next(csv.reader(head.splitlines(keepends=True), delimiter=delimiter))]
+    header = [name.strip() for name in header_of(head, delimiter, file)]
     names = choose(header, required, optional, repr(file.name), what)
     for row in row_reader.csv_rows(path, delimiter, len(header)):
         where = f"{file.name} line {row.line}"
@@ -74,16 +79,18 @@ def _file_rows(
         yield where, {name: row.fields[header.index(name)] for name in names}
 
 
+def _values(column: Any, name: str, where: str) -> list[Any]:
+    """A column of Arrow as Python's values."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        raise InputError(f"column {name[:60]!r} of {where} holds a time that is out of range: {error}") from error
+    return values
+
+
 def _text_rows(names: list[str], columns: list[list[Any]], place: str) -> Iterator[Row]:
     for number, values in enumerate(zip(*columns, strict=True), start=1):
         yield f"{place} {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="ringleader-")
-    except OSError as error:
-        raise StorageError(f"cannot write into {tempfile.gettempdir()}: {error.strerror}") from error
 
 
 def _text(value: Any) -> str | None:
@@ -97,7 +104,9 @@ def choose(
     available: Sequence[str], required: Sequence[str], optional: Sequence[str], where: str, what: str
 ) -> list[str]:
     """The columns to take, or an error that says which is missing and what was found."""
-    twice = next((name for name in (*required, *optional) if list(available).count(name) > 1), None)
+    counts = Counter(available)
+    asked = available if "*" in optional else (*required, *optional)
+    twice = next((name for name in asked if counts[name] > 1), None)
     if twice is not None:
         raise SchemaError(f"{where} has two columns {twice!r}; rename one of them")
     for name in required:

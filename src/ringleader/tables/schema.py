@@ -13,18 +13,30 @@ from ringleader.errors import SchemaError, SettingsError
 
 AxisKind = Literal["id", "category", "rating", "time"]
 
-# Names that a column is known by, the likeliest first. Amazon 2014 and 2018 say reviewerID, asin,
+# Names that a column is known by, whatever their case. Amazon 2014 and 2018 say reviewerID, asin,
 # overall, unixReviewTime; Amazon 2023 says user_id, parent_asin, rating, timestamp.
-KNOWN_NAMES: dict[str, tuple[str, ...]] = {
-    "reviewer": ("reviewer", "reviewerid", "reviewer_id", "user_id", "userid", "user", "customer_id", "author_id"),
-    "product": ("product", "parent_asin", "asin", "product_id", "productid", "item_id", "itemid", "item"),
-    "seller": ("seller", "seller_id", "sellerid", "merchant_id", "merchant", "vendor_id", "vendor"),
-    "rating": ("rating", "overall", "stars", "star_rating", "score"),
-    "timestamp": ("timestamp", "unixreviewtime", "unix_review_time", "time", "datetime", "date", "review_date"),
+DECISIVE_NAMES: dict[str, tuple[str, ...]] = {
+    "reviewer": ("reviewer", "reviewerid", "reviewer_id", "user_id", "userid"),
+    "product": ("product", "parent_asin", "asin", "product_id", "productid"),
+    "seller": ("seller", "seller_id", "sellerid"),
+    "rating": ("rating", "overall", "star_rating"),
+    "timestamp": ("timestamp", "unixreviewtime", "unix_review_time"),
 }
+"""Of several, the first of these that is there is taken."""
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "reviewer": ("user", "customer", "customer_id", "author", "author_id", "buyer", "buyer_id", "member_id"),
+    "product": ("item", "item_id", "itemid", "sku", "product_name", "listing", "listing_id"),
+    "seller": ("merchant", "merchant_id", "vendor", "vendor_id", "shop", "shop_id", "store", "store_id"),
+    "rating": ("stars", "score", "grade", "rate", "review_score"),
+    "timestamp": ("time", "datetime", "date", "when", "review_date", "review_time", "created_at", "posted_at"),
+}
+"""One of these alone is taken; of several none, since each could be it."""
+KNOWN_NAMES = {role: (*names, *OTHER_NAMES[role]) for role, names in DECISIVE_NAMES.items()}
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 NEAR_ENOUGH = 0.7
+MOST_COMPARED = 500
+"""Names that are compared to find the one that was meant."""
 DEFAULT_BIN = "1w"
 DEFAULT_MODES = ("reviewer", "product", "seller", "rating", "week")
 DEFAULT_KINDS: dict[str, AxisKind] = {"rating": "rating", "timestamp": "time"}
@@ -180,10 +192,10 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
         raise SettingsError(f"a tensor needs at least two modes, got {', '.join(a.mode for a in axes) or 'none'}")
 
 
-def knows_every_role(available: Iterable[str]) -> bool:
-    """Whether some column is known for each of the default modes."""
-    folded = {name.strip().lower() for name in available}
-    return all(folded & set(names) for names in KNOWN_NAMES.values())
+def roles_called(names: Iterable[str]) -> set[str]:
+    """The roles of the default modes that one of the columns is known to play."""
+    folded = {name.strip().lower() for name in names}
+    return {role for role, known in KNOWN_NAMES.items() if not folded.isdisjoint(known)}
 
 
 def names_a_rating(name: str) -> bool:
@@ -212,17 +224,23 @@ def _guess(role: str, available: Sequence[str], taken: set[str]) -> str | None:
     for name in available:
         if name not in taken:
             folded.setdefault(name.strip().lower(), []).append(name)
-    for known in KNOWN_NAMES[role]:
+    for known in DECISIVE_NAMES[role]:
         matches = folded.get(known, [])
         if known in matches:
             return known
-        if len(matches) > 1:
-            raise SchemaError(
-                f"columns {', '.join(map(repr, matches))} could all be the {role}; choose with --column {role}=COLUMN"
-            )
         if matches:
-            return matches[0]
-    return None
+            return _only(matches, role)
+    return _only([name for known in OTHER_NAMES[role] for name in folded.get(known, [])], role)
+
+
+def _only(matches: Sequence[str], role: str) -> str | None:
+    """The one column that could play a role; an error that names them where several could."""
+    if len(matches) > 1:
+        raise SchemaError(
+            f"columns {', '.join(map(repr, matches))} could all be the {role}, and none is taken; choose with --column "
+            f"{role}={shlex.quote(matches[0][:60])}"
+        )
+    return matches[0] if matches else None
 
 
 def _require_names(named: Sequence[str], available: Sequence[str], where: str) -> None:
@@ -230,7 +248,7 @@ def _require_names(named: Sequence[str], available: Sequence[str], where: str) -
     absent = [name for name in dict.fromkeys(named) if name not in available]
     if not absent:
         return
-    close = {name: difflib.get_close_matches(name, available, n=1, cutoff=0.5) for name in absent}
+    close = {name: difflib.get_close_matches(name, available[:MOST_COMPARED], n=1, cutoff=0.5) for name in absent}
     meant = [f"{names[0]!r}" for names in close.values() if names]
     hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
     raise SchemaError(f"{where} has no column {' and no column '.join(map(repr, absent))}; {_listed(available)}{hint}")
@@ -246,7 +264,7 @@ def _listed(available: Sequence[str]) -> str:
 def _nearest(role: str, available: Sequence[str]) -> str | None:
     """The column that looks most like a role and more like it than like any other; None where none does."""
     best: tuple[float, str | None] = (NEAR_ENOUGH, None)
-    for name in available:
+    for name in available[:MOST_COMPARED]:
         likeness = {other: _likeness(name, known) for other, known in KNOWN_NAMES.items()}
         if likeness.get(role, 0.0) == max(likeness.values()) and likeness[role] > best[0]:
             best = likeness[role], name

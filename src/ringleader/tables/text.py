@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 from ringleader.errors import InputError
 from ringleader.tables.files import ReviewFile
+from ringleader.tables.row_reader import split_record
 
 HEAD_BYTES = 1 << 20
 DELIMITERS = ",;\t|"
@@ -18,12 +19,16 @@ def text_head(file: ReviewFile, path: Path) -> str:
     """The beginning of a text file, or an error that says why it is none."""
     with path.open("rb") as handle:
         data = handle.read(HEAD_BYTES)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{file.name!r} is UTF-16; save it as UTF-8")
     first = data.splitlines()[0] if data else b""
+    if len(data) == HEAD_BYTES and len(first) == HEAD_BYTES:
+        raise InputError(f"the first line of {file.name!r}, which names its columns, is longer than a megabyte")
     try:
         header = first.decode("utf-8-sig")
     except UnicodeDecodeError:
+        if b"\x00" not in first and b"\xff\xfe" not in first[:4]:
+            raise InputError(
+                f"{file.name!r} is not in UTF-8; if it is in Latin-1, read it with --encoding latin-1"
+            ) from None
         header = "\x00"
     if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
         raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")
@@ -31,9 +36,22 @@ def text_head(file: ReviewFile, path: Path) -> str:
 
 
 def delimiter_of(head: str) -> str:
-    header = head.splitlines()[0]
-    counts = {d: len(next(csv.reader([header], delimiter=d))) for d in DELIMITERS}
+    header = next(iter(io.StringIO(head, newline=""))).rstrip("\r\n")
+    counts = {d: len(split_record(header, d) or header.split(d)) for d in DELIMITERS}
     return max(DELIMITERS, key=lambda d: (counts[d], d == ","))
+
+
+def header_of(head: str, delimiter: str, file: ReviewFile) -> list[str]:
+    """The names of the columns, from the beginning of a delimited file. Quoted names may hold line breaks."""
+    record = ""
+    for line in io.StringIO(head, newline=""):  # by line ends alone: U+2028 and the like belong to a name
+        record += line
+        names = split_record(record.rstrip("\r\n"), delimiter)
+        if names:
+            return names
+        if names is not None:
+            break
+    raise InputError(f"the first line of {file.name!r}, which names its columns, has a quote out of place")
 
 
 def json_object(text: str | None) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
     if whole_numbers is not None:
         return whole_numbers
     native = [is_time(part.types[k]) for part in relation.parts]
-    unit, like_date = ("timestamps", None) if all(native) else _unit(relation, k)
+    unit, like_date = ("timestamps", None) if all(relation.everyone(all(native))) else _unit(relation, k)
     word = named(axis)
     values, exact, reasons = [], [], []
     for part, is_native in zip(relation.parts, native, strict=True):
@@ -102,13 +102,15 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
         f"SELECT {m} AS m, {r} AS reason FROM {part.relation}"
         for part, m, r in zip(relation.parts, exact, reasons, strict=True)
     )
-    first, last, mean, bad_rows, zeros = relation.rows(
+    firsts, lasts, sums, good, bad_rows, dated_zero = _together(
+        relation,
         "SELECT min(m) FILTER (reason IS NULL), max(m) FILTER (reason IS NULL), "
-        "avg(m) FILTER (reason IS NULL), count(*) FILTER (reason IS NOT NULL), "
-        f"count(*) FILTER (m >= 0 AND m < 86400000000) FROM ({union})"
-    )[0]
+        "sum(m) FILTER (reason IS NULL), count(m) FILTER (reason IS NULL), count(*) FILTER (reason IS NOT NULL), "
+        f"count(*) FILTER (m >= 0 AND m < 86400000000) FROM ({union})",
+    )
+    zeros = sum(dated_zero)
     notes: list[str] = []
-    span = TimeSpan(unit, _iso(first), _iso(last)) if first is not None else None
+    span = TimeSpan(unit, _iso(min(firsts)), _iso(max(lasts))) if firsts else None
     if span is not None:
         if unit == ISO:
             notes.append("times without a zone are read as UTC")
@@ -117,10 +119,16 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
             notes.append(f"{dated}; a time of zero is usually a missing one")
         if like_date is not None:
             notes.append(_LIKE_DATES.format(like_date, f"{like_date[:4]}-{like_date[4:6]}-{like_date[6:]}"))
-        elif mean < BEFORE_1995 and not zeros:
+        elif sum(sums) < BEFORE_1995 * sum(good) and not zeros:
             notes.append(_EARLY.format(unit))
     column = SourceColumn(axis, "time", tuple(values), tuple(exact), tuple(reasons), notes=tuple(notes))
-    return Timed(column, span, bad_rows > 0)
+    return Timed(column, span, sum(bad_rows) > 0)
+
+
+def _together(relation: Relation, query: str) -> list[list[int]]:
+    """The columns of a query that gives one row in every process, without those that are NULL."""
+    answers = relation.everyone(relation.rows(query)[0])
+    return [[value for value in column if value is not None] for column in zip(*answers, strict=True)]
 
 
 def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
@@ -129,10 +137,11 @@ def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     None where anything is odd; then every row is looked at.
     """
     parts = relation.parts
-    if not all(part.types[k] in WHOLE_TYPES for part in parts):
+    if not all(relation.everyone(all(part.types[k] in WHOLE_TYPES for part in parts))):
         return None
     union = " UNION ALL ".join(f"SELECT CAST({part.columns[k]} AS BIGINT) AS t FROM {part.relation}" for part in parts)
-    rows, there, first, last = relation.rows(f"SELECT count(*), count(t), min(t), max(t) FROM ({union})")[0]
+    counts, found, firsts, lasts = _together(relation, f"SELECT count(*), count(t), min(t), max(t) FROM ({union})")
+    rows, there, first, last = sum(counts), sum(found), min(firsts, default=0), max(lasts, default=0)
     unit = next((u for u, (low, high, _) in UNITS.items() if there and low <= first and last < high), None)
     if unit is None or there < rows or first <= 0 or first <= LAST_DATE:
         return None
@@ -185,6 +194,9 @@ def _unit(relation: Relation, k: int) -> tuple[str, str | None]:
         votes += np.array(unit_votes, np.int64)
         dates += spelt
         some = date if some is None else some
+    shares = relation.everyone((votes, dates, some))
+    votes, dates = np.sum([share[0] for share in shares], axis=0), sum(share[1] for share in shares)
+    some = next((share[2] for share in shares if share[2] is not None), None)
     if dates and dates == votes.sum():
         return DATES, None
     unit = (ISO, *UNITS)[int(np.argmax(votes))] if votes.any() else "seconds"

@@ -7,6 +7,7 @@ right, and for tables larger than memory. A test compares them.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,17 +18,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.errors import SettingsError
+from ringleader.errors import InputError, SettingsError, warn_of
+from ringleader.runtime.peers import Peers, Runtime, Workers
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
 from ringleader.tables.coding import Coding
-from ringleader.tables.read import open_relation
+from ringleader.tables.read import LEAST_MEMORY, open_relation, parse_memory
 from ringleader.tables.relation import Relation
 from ringleader.tensor.sparse import SparseTensor, mapped
 from ringleader.tensor.vocabulary import Kind, Vocabulary
+from ringleader.wording import counted
 
 BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
+
+NOT_UTF8 = "not valid UTF-8"
+"""Why rows in another encoding are refused."""
 
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
@@ -51,6 +57,8 @@ def read_reviews(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
+    runtime: Runtime | None = None,
 ) -> SparseTensor:
     """Reads a review table and encodes it as a sparse tensor.
 
@@ -66,32 +74,57 @@ def read_reviews(
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
     temp_directory : where to spill.
     threads : for reading; all that may be used by default.
+    encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 where a file begins with its mark.
+    runtime : such as ``rl.Ray(workers=4)``: its workers read the files, which they must all see under the same path,
+        and give the same tensor. Each has the memory limit for itself.
 
     Returns
     -------
     SparseTensor; its ``report`` says what was read, guessed and refused.
     """
     check_setting("threads", threads, Whole(1, 1024, optional=True))
-    with open_relation(
-        source,
-        columns=columns,
-        modes=modes,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        threads=threads,
-    ) as relation:
-        return encode(relation, vocabularies=vocabularies, strict=strict)
+    how = {
+        "columns": columns,
+        "modes": modes,
+        "memory_limit": memory_limit,
+        "temp_directory": temp_directory,
+        "encoding": encoding,
+    }
+    if runtime is not None and isinstance(source, (str, os.PathLike)) and vocabularies is None:
+        with runtime.start() as workers:
+            tensor = _read_on(workers, source, strict, {**how, "threads": threads})
+    else:
+        with open_relation(source, **how, threads=threads) as relation:  # type: ignore[arg-type]
+            tensor = encode(relation, vocabularies=vocabularies, strict=strict)
+    warn_of(tensor.report.odd if tensor.report is not None else ())
+    return tensor
 
 
 def encode(
     relation: Relation, *, vocabularies: Sequence[Vocabulary] | None = None, strict: bool = False
 ) -> SparseTensor:
-    """Checks an open relation and encodes what can be used of it."""
+    """Checks an open relation and encodes what can be used of it.
+
+    Where several processes have opened it, each gets the cells of a range of the first mode's entities, and a range of
+    each vocabulary of text, in the order of their numbers.
+    """
+    return SparseTensor(*_encoded(relation, vocabularies, strict))
+
+
+def _encoded(
+    relation: Relation, vocabularies: Sequence[Vocabulary] | None, strict: bool
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], tuple[Vocabulary, ...], CheckReport]:
+    """Coordinates, counts, vocabularies and report of a tensor."""
     checked = check(relation)
     known = _match(checked, vocabularies)
     coding = Coding(checked, known)
     coding.leave_out_bad_rows(strict=strict)
     fits = checked.rows * BYTES_A_ROW < relation.memory_limit
+    if not fits and relation.peers.count > 1:
+        raise InputError(
+            f"{checked.rows:,} rows of one worker need more than its memory limit; use more workers, or raise it with "
+            "--memory-limit"
+        )
     cells = _count_in_memory(coding, checked.rows) if fits else _count_in_database(coding, relation.folder.parent)
     encoded = tuple(_vocabulary(coding, k) for k in range(len(checked.columns)))
     report = CheckReport(
@@ -100,16 +133,45 @@ def encode(
         guessed=dict(relation.schema.guessed),
         dropped=relation.schema.dropped,
         rows=checked.total,
-        used=int(cells.counts.sum()),
-        cells=len(cells.coordinates),
-        duplicates=cells.duplicates,
+        used=sum(relation.everyone(int(cells.counts.sum()))),
+        cells=sum(relation.everyone(len(cells.coordinates))),
+        duplicates=sum(relation.everyone(cells.duplicates)),
         rejected=dict(relation.rejected.most_common()),
         examples=tuple(relation.examples),
-        modes={v.mode: len(v) for v in encoded},
+        modes={v.mode: size for v, size in zip(encoded, coding.sizes, strict=True)},
         time=checked.time,
-        warnings=tuple(dict.fromkeys(note for column in checked.columns for note in column.notes)),
+        warnings=tuple(
+            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation)])
+        ),
     )
-    return SparseTensor(cells.coordinates, cells.counts, encoded, report)
+    return cells.coordinates, cells.counts, encoded, report
+
+
+def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -> SparseTensor:
+    """Reads files by workers, and puts their shares together."""
+    if how["memory_limit"] is None:
+        how["memory_limit"] = max(parse_memory(None) // workers.count, LEAST_MEMORY)
+    how["threads"] = how["threads"] or workers.threads
+    shares = workers.run(_read_share, [(os.fspath(source), strict, how)] * workers.count)
+    coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
+    together = []
+    for parts in zip(*vocabularies, strict=True):
+        text = parts[0].kind in ("id", "category")
+        together.append(replace(parts[0], values=pa.concat_arrays([p.values for p in parts])) if text else parts[0])
+    return SparseTensor(np.concatenate(coordinates), np.concatenate(counts), tuple(together), reports[0])
+
+
+def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool, how: dict[str, Any]) -> Any:
+    """In a worker: its share of a tensor."""
+    with open_relation(source, **how, peers=peers) as relation:
+        return _encoded(relation, None, strict)
+
+
+def _encoding_note(relation: Relation) -> list[str]:
+    """What to type where rows were refused because they are in another encoding."""
+    if NOT_UTF8 not in relation.rejected:
+        return []
+    return [f"{counted(relation.rejected[NOT_UTF8], 'row')} are not in UTF-8; for Latin-1 give --encoding latin-1"]
 
 
 def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
@@ -166,7 +228,23 @@ def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:
                 key += rows.codes[k].astype(np.uint64)
         for column, values in zip(exact, rows.exact, strict=True):
             column[here] = values
-    return _count([key[:filled] for key in keys], [column[:filled] for column in exact], words, coding.sizes)
+    mine = [key[:filled] for key in keys], [column[:filled] for column in exact]
+    return _count(*_sent_to_owners(coding, *mine, words), words, coding.sizes)
+
+
+def _sent_to_owners(
+    coding: Coding, keys: list[npt.NDArray[np.uint64]], exact: list[npt.NDArray[Any]], words: list[list[int]]
+) -> tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[Any]]]:
+    """Rows to the processes that count them: each has a range of the first mode's entities; one process has all."""
+    peers = coding.checked.relation.peers
+    if peers.count == 1:
+        return keys, exact
+    behind = math.prod(coding.sizes[k] for k in words[0][1:])
+    owner = keys[0] // np.uint64(behind) * np.uint64(peers.count) // np.uint64(coding.sizes[0])
+    columns = [*keys, *exact]
+    parts = peers.exchange([[column[owner == rank] for column in columns] for rank in range(peers.count)])
+    joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return joined[: len(keys)], joined[len(keys) :]
 
 
 def _count(

@@ -20,6 +20,7 @@ from ringleader.runtime.machine import reserve
 from ringleader.tables.check import CheckReport
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
+from ringleader.wording import counted, harmless, html_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +80,14 @@ class SparseTensor:
         counts.flags.writeable = False
         object.__setattr__(self, "coordinates", coordinates)
         object.__setattr__(self, "counts", counts)
+
+    def __repr__(self) -> str:
+        modes = ", ".join(counted(len(v), harmless(v.mode, 30)) for v in self.vocabularies)
+        return f"SparseTensor: {counted(int(self.counts.sum()), 'review')}, {self.n_cells:,} of them distinct; {modes}"
+
+    def _repr_html_(self) -> str:
+        read = self.report._repr_html_() if self.report is not None else ""
+        return f"<p>{html_text(repr(self))}</p>{read}"
 
     @classmethod
     def from_arrays(
@@ -154,7 +163,7 @@ class SparseTensor:
         k = self.mode_index(mode)
         if k not in self._groupings:
             large = self.n_cells * 4 * len(self.modes) > MAP_FROM_BYTES
-            self._groupings[k] = _map_to_disk(self, k) if large else _group(self.coordinates[:, k], self.shape[k])
+            self._groupings[k] = _map_to_disk(self, k) if large else group_codes(self.coordinates[:, k], self.shape[k])
         return self._groupings[k]
 
     def decode(self) -> pd.DataFrame:
@@ -169,7 +178,7 @@ class SparseTensor:
         return pd.DataFrame(columns)
 
 
-def _group(codes: npt.NDArray[np.int32], size: int) -> Grouping:
+def group_codes(codes: npt.NDArray[np.int32], size: int) -> Grouping:
     """Counting sort of the cells by code. Same as: ``np.argsort(codes, kind="stable")``."""
     from scipy.sparse import coo_array
 
@@ -186,7 +195,7 @@ def _group(codes: npt.NDArray[np.int32], size: int) -> Grouping:
 
 def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     """The same, with the large array in a file that goes when the tensor goes."""
-    grouping = _group(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
+    grouping = group_codes(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
     (cells,) = _mapped_arrays([((tensor.n_cells,), np.int32)])
     cells[:] = grouping.cells
     return _read_only(grouping.offsets, cells)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -77,13 +79,27 @@ class Vocabulary:
     def _native(self, entity: Any) -> Any:
         """An entity as the type the values are stored in; None where it cannot be."""
         if self.kind in ("id", "category"):
-            return None if entity is None else str(entity)
+            return None if entity is None or not _is_unicode(str(entity)) else str(entity)
         try:
             if self.kind == "time":
-                return int(np.datetime64(entity, "s").astype(np.int64)) if not _is_number(entity) else int(entity)
+                return int(entity) if _is_number(entity) else _seconds(entity)
             return float(entity)
         except (TypeError, ValueError, OverflowError):
             return None
+
+
+def _seconds(time: Any) -> int:
+    """Unix seconds of a time; text without a zone is UTC."""
+    if isinstance(time, str):
+        with contextlib.suppress(ValueError):  # a year or a month alone, which NumPy knows
+            time = datetime.fromisoformat(time)
+    if isinstance(time, datetime) and time.tzinfo is not None:
+        time = time.astimezone(UTC).replace(tzinfo=None)
+    return int(np.datetime64(time, "s").astype(np.int64))
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _is_number(value: Any) -> bool:

@@ -22,8 +22,12 @@ from ringleader.datasets.marketplace.people import draw_catalogue, draw_people
 from ringleader.datasets.marketplace.protocol import follow_protocol
 from ringleader.datasets.marketplace.settings import LAST_SECOND, WEEK, MarketSettings, settle
 from ringleader.errors import SettingsError, StorageError
+from ringleader.runtime.outputs import whole_file
 
-__all__ = ["Marketplace", "marketplace"]
+__all__ = ["FILES", "Marketplace", "marketplace"]
+
+FILES = ("reviews.parquet", "labels.csv", "truth.csv")
+"""What ``Marketplace.write`` writes."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,22 @@ class Marketplace:
     truth: pd.DataFrame
     settings: dict[str, Any]
 
-    def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Write reviews.parquet, labels.csv and truth.csv into ``folder``, which is made where missing."""
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write reviews.parquet, labels.csv and truth.csv into ``folder``, which is made where missing.
+
+        Files of these names that are there are refused, unless they are to be overwritten.
+        """
         target = Path(folder)
+        there = [name for name in FILES if (target / name).exists()]
+        if there and not overwrite:
+            raise StorageError(f"{target} holds {' and '.join(there)} already; choose another folder, or --overwrite")
         try:
             target.mkdir(parents=True, exist_ok=True)
-            self.reviews.to_parquet(target / "reviews.parquet", index=False)
-            self.labels.to_csv(target / "labels.csv", index=False, lineterminator="\n")
-            self.truth.to_csv(target / "truth.csv", index=False, lineterminator="\n")
+            with whole_file(target / "reviews.parquet") as path:
+                self.reviews.to_parquet(path, index=False)
+            for name, table in (("labels.csv", self.labels), ("truth.csv", self.truth)):
+                with whole_file(target / name) as path:
+                    table.to_csv(path, index=False, lineterminator="\n")
         except OSError as error:
             raise StorageError(f"cannot write the market into {target}: {error}; choose another folder") from error
         return target

@@ -146,8 +146,9 @@ def _extras(frames: Frames) -> Iterator[str]:
     if "starts" in frames:
         yield "### What several starts are worth"
         yield (
-            "Every factorisation above is fitted from several random starts and its scores are averaged. AUC of one "
-            "start (mean, worst and best of each market's) and of the average."
+            "Every factorisation with a random start is fitted from several and its scores are averaged; `corrected` "
+            "and the default start from lockstep, once. AUC of one start (mean, worst and best of each market's) and "
+            "of the average."
         )
         yield _means(frames["starts"], ["method", "mode"], ["alone", "worst", "best", "averaged"])
     if "scoring" in frames:

@@ -8,21 +8,21 @@ import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
-from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View, read_only
+from ringleader.kernels.host_arrays import HostArrays
+from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Statistics, Terms, View, read_only
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import pairs as compiled_pairs
+from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
+from ringleader.kernels.tree import part_level, tree_sum
 from ringleader.runtime.executor import Threads
 
 INLINE = 20_000
 """Positions below which a call stays on the caller's thread: starting threads would cost more."""
 
-ENTRIES = 4096
-"""Cells per piece of a pass over all cells. Fixed: changing it changes the last bits of likelihoods."""
 
-
-class NumbaBackend:
+class NumbaBackend(HostArrays):
     """Compiled loops that release the interpreter lock, run by ``threads`` threads.
 
     A thread takes the next piece of work when it is done with the last; what a piece is does not depend
@@ -34,6 +34,7 @@ class NumbaBackend:
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
+    topic_counts = staticmethod(compiled_topics.topic_counts)
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -68,27 +69,51 @@ class NumbaBackend:
         check_labels(view, blocks, rule, terms, statistics, cavity)
         labels = compiled_blocks.BlockLabels(terms, cavity)
         reading = _for_reading(view)
-        sums, moved = self._sum_chunks(reading, blocks, rule), reading._replace(factors=view.factors)
-        self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(moved, blocks, rule, labels, statistics, sums, s))
+        nodes, moved = self._sum_chunks(reading, blocks, rule), reading._replace(factors=view.factors)
+        self._tasks(blocks, lambda s: compiled_blocks.sweep_blocks(moved, blocks, rule, labels, statistics, nodes, s))
+
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        check_blocks(view, blocks)
+        check_labels(view, blocks, rule, terms, statistics, cavity)
+        gradient, curvature = moments
+        rank = view.factors.shape[1]
+        sums = _zero_sums(len(blocks.entities), rank)
+        sums[:, :rank, :rank], sums[:, -1, :rank] = curvature, gradient
+        places = np.arange(len(blocks.entities) + 1)
+        nodes = compiled_blocks.Nodes(0, 1, places[:-1].copy(), places, sums)
+        labels = compiled_blocks.BlockLabels(terms, cavity)
+        moved = _for_reading(view)._replace(factors=view.factors)
+        self._tasks(blocks, lambda s: compiled_blocks.step_blocks(moved, blocks, rule, labels, statistics, nodes, s))
 
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
         view = _for_reading(view)
         count, rank = len(blocks.entities), view.factors.shape[1]
         out = np.zeros((count, rank)), np.zeros((count, rank, rank))
-        sums = self._sum_chunks(view, blocks, rule)
-        self._tasks(blocks, lambda s: compiled_blocks.block_moments(view, blocks, rule, sums, out, s))
+        nodes = self._sum_chunks(view, blocks, rule)
+        self._tasks(blocks, lambda s: compiled_blocks.block_moments(view, blocks, rule, nodes, out, s))
         return out
 
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         check_cells(view, cells)
         rank = view.factors.shape[1]
-        sums = _zero_sums(-(-len(cells) // CHUNK) + 1, rank)
+        chunks = -(-len(cells) // CHUNK)
+        level = part_level(chunks)
+        sums = _zero_sums(-(-chunks >> level) + 1, rank)
         sums[-1, -1, :rank] = view.component_weights
         unweighted = _for_reading(view._replace(component_weights=np.ones(rank)))
-        kernel = compiled_blocks.lambda_moments
-        self._over(len(sums) - 1, 1, lambda span: kernel(unweighted, read_only(cells), rule, sums, span), CHUNK)
-        total = sums[:-1].sum(axis=0)
+        kernel, lists = compiled_blocks.lambda_moments, read_only(cells)
+        self._over(len(sums) - 1, 1, lambda span: kernel(unweighted, lists, rule, sums, level, span), CHUNK << level)
+        total = tree_sum(sums[:-1])
         upper = np.triu(total[:rank, :rank])
         return total[-1, :rank].copy(), upper + np.triu(upper, 1).T
 
@@ -102,24 +127,33 @@ class NumbaBackend:
     def log_likelihood(self, view: View) -> tuple[float, float]:
         check_view(view)
         view = _for_reading(view)
-        sums = np.zeros((-(-len(view.tuples) // ENTRIES), 2))
+        sums = np.zeros((-(-len(view.tuples) // LIKELIHOOD_PIECE), 2))
         kernel = compiled_entries.log_likelihood
-        self._over(len(sums), 4, lambda span: kernel(view, sums, span, ENTRIES), ENTRIES)
-        own, drawn = np.cumsum(sums, axis=0)[-1] if len(sums) else (0.0, 0.0)
+        self._over(len(sums), 4, lambda span: kernel(view, sums, span, LIKELIHOOD_PIECE), LIKELIHOOD_PIECE)
+        own, drawn = tree_sum(sums)
         return float(own), float(drawn)
 
     def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
         check_blocks(view, blocks)
         view = _for_reading(view)
         out = tuple(np.full(len(view.tuples), np.nan) for _ in range(3))
-        sums = self._sum_chunks(view, blocks, rule)
-        self._tasks(blocks, lambda s: compiled_blocks.leave_one_out(view, blocks, rule, sums, out, s))
+        nodes = self._sum_chunks(view, blocks, rule)
+        self._tasks(blocks, lambda s: compiled_blocks.leave_one_out(view, blocks, rule, nodes, out, s))
         return out[0], out[1], out[2]
 
-    def _sum_chunks(self, view: View, blocks: Blocks, rule: Rule) -> Floats:
-        sums = _zero_sums(len(blocks.chunks), view.factors.shape[1])
-        self._over(len(sums), 1, lambda span: compiled_blocks.sum_chunks(view, blocks, rule, sums, span), CHUNK)
-        return sums
+    def _sum_chunks(self, view: View, blocks: Blocks, rule: Rule) -> compiled_blocks.Nodes:
+        """The parts of the sums of long blocks, by as many threads as allowed."""
+        chunks = np.diff(blocks.first_chunk)
+        level = part_level(len(blocks.chunks))
+        parts = -(-chunks >> level)
+        first = np.zeros(len(chunks) + 1, np.int64)
+        np.cumsum(parts, out=first[1:])
+        block = np.repeat(np.arange(len(chunks)), parts)
+        depth = int(parts.max(initial=0)).bit_length()
+        nodes = compiled_blocks.Nodes(level, depth, block, first, _zero_sums(len(block), view.factors.shape[1]))
+        kernel = compiled_blocks.sum_chunks
+        self._over(len(block), 1, lambda span: kernel(view, blocks, rule, nodes, span), CHUNK << level)
+        return nodes
 
     def _tasks(self, blocks: Blocks, call: Callable[[tuple[int, int]], None]) -> None:
         length = int((blocks.ends - blocks.begins).sum()) if len(blocks.entities) < INLINE else INLINE

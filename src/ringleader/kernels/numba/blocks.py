@@ -55,12 +55,24 @@ class Lists(NamedTuple):
     drawn_ends: Any
     drawn_cells: tuple[Any, int]
     scale: Any
+    rate: Any
     first_chunk: Any
-    sums: Any  # (n_chunks, P + 1, P)
+    first_node: Any
+    sums: Any  # (n_nodes, P + 1, P)
+
+
+class Nodes(NamedTuple):
+    """Sums over runs of 2**level chunks of the long blocks: parts of their trees (``kernels/tree.py``)."""
+
+    level: int
+    depth: int  # sums that are held while the longest list is added up
+    block: Any  # (n_nodes,)
+    first: Any  # (E + 1,): first node of each block
+    sums: Any  # (n_nodes, P + 1, P): curvature, then gradient
 
 
 @njit(**INNER)
-def _lists(view: View, blocks: Blocks, sums: Any) -> Lists:
+def _lists(view: View, blocks: Blocks, nodes: Nodes) -> Lists:
     return Lists(
         blocks.mode == view.contrast,
         view.starts[blocks.mode],
@@ -72,8 +84,10 @@ def _lists(view: View, blocks: Blocks, sums: Any) -> Lists:
         start(blocks.drawn_ends),
         (start(blocks.drawn_cells), len(blocks.drawn_cells)),
         start(blocks.scale),
+        start(blocks.rate),
         start(blocks.first_chunk),
-        start(sums),
+        start(nodes.first),
+        start(nodes.sums),
     )
 
 
@@ -108,30 +122,83 @@ def _put_sums(work: Work, sums: Any, c: int) -> None:
         store(sums, c * count + s, load(work.curvature, s))
 
 
-@njit(**OUTER)
-def sum_chunks(view: View, blocks: Blocks, rule: Rule, sums: Any, span: tuple[int, int]) -> None:
-    """Sums over pieces ``span`` of the long blocks into sums (n_chunks, P + 1, P): curvature, then gradient."""
-    memory = new_memory(view)
-    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
-    for c in range(span[0], span[1]):
-        piece = (blocks.chunks[c, 1], blocks.chunks[c, 2])
-        _accumulate(lists, blocks.chunks[c, 0], piece, work, rule)
-        _put_sums(work, lists.sums, c)
-    memory.numbers[0] = 0.0  # a use behind the last one through pointers, lest the memory be freed before
+@njit(**INNER)
+def _take_sums(work: Work, sums: Any, c: int) -> None:
+    count = (work.padded + 1) * work.padded
+    for s in range(0, count, 4):
+        store(work.curvature, s, load(sums, c * count + s))
 
 
 @njit(**INNER)
-def _moments(lists: Lists, e: int, work: Work, rule: Rule) -> None:
-    """Gradient and curvature of block e over all its entries; the long ones add up their pieces in order."""
+def _add_sums(work: Work, sums: Any, c: int) -> None:
+    count = (work.padded + 1) * work.padded
+    for s in range(0, count, 4):
+        store(work.curvature, s, load(sums, c * count + s) + load(work.curvature, s))
+
+
+@njit(**INNER)
+def _add_leaf(work: Work, stack: Any, leaf: int) -> None:
+    """Take the work's sums as leaf number ``leaf`` of a tree; leaves come in order, ``stack`` holds the open nodes."""
+    level = 0
+    while (leaf >> level) & 1:
+        _add_sums(work, stack, level)
+        level += 1
+    _put_sums(work, stack, level)
+
+
+@njit(**INNER)
+def _add_up(work: Work, stack: Any, leaves: int) -> None:
+    """Set the work's sums to those of a tree of so many leaves."""
+    level = 0
+    while (leaves >> level) & 1 == 0:
+        level += 1
+    _take_sums(work, stack, level)
+    level += 1
+    while leaves >> level:
+        if (leaves >> level) & 1:
+            _add_sums(work, stack, level)
+        level += 1
+
+
+@njit(**INNER)
+def _stack(work: Work, depth: int) -> Any:
+    """Memory for the open nodes of one tree."""
+    return np.empty(max(depth, 1) * (work.padded + 1) * work.padded)
+
+
+@njit(**OUTER)
+def sum_chunks(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, span: tuple[int, int]) -> None:
+    """Sums over the chunks of nodes ``span`` of the long blocks, into ``nodes.sums``."""
+    memory = new_memory(view)
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
+    memory_of_stack = _stack(work, nodes.level + 1)
+    stack = start(memory_of_stack)
+    for n in range(span[0], span[1]):
+        block = nodes.block[n]
+        first = blocks.first_chunk[block] + ((n - nodes.first[block]) << nodes.level)
+        last = min(first + (1 << nodes.level), blocks.first_chunk[block + 1])
+        for c in range(first, last):
+            _accumulate(lists, block, (blocks.chunks[c, 1], blocks.chunks[c, 2]), work, rule)
+            _add_leaf(work, stack, c - first)
+        _add_up(work, stack, last - first)
+        _put_sums(work, lists.sums, n)
+    memory.numbers[0] = memory_of_stack[0] = 0.0  # a use behind the last through pointers: they are not freed before
+
+
+@njit(**INNER)
+def _moments(lists: Lists, e: int, work: Work, rule: Rule, stack: Any) -> None:
+    """Gradient and curvature of block e over all its entries; the long ones add up their nodes along the tree."""
     count = (work.padded + 1) * work.padded
     if lists.first_chunk[e] == lists.first_chunk[e + 1]:
         length = lists.ends[e] - lists.begins[e] + lists.drawn_ends[e] - lists.drawn_begins[e]
         _accumulate(lists, e, (0, length), work, rule)
     else:
         _take_own(lists, e, work)
-        for c in range(lists.first_chunk[e], lists.first_chunk[e + 1]):
-            for s in range(0, count, 4):
-                store(work.curvature, s, load(work.curvature, s) + load(lists.sums, c * count + s))
+        first, last = lists.first_node[e], lists.first_node[e + 1]
+        for n in range(first, last):
+            _take_sums(work, lists.sums, n)
+            _add_leaf(work, stack, n - first)
+        _add_up(work, stack, last - first)
     if lists.scale[e] != 1.0:
         for s in range(0, count, 4):
             store(work.curvature, s, load(work.curvature, s) * spread(lists.scale[e]))
@@ -174,6 +241,29 @@ def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, room: 
     add_terms(terms, entity, work, rule)
 
 
+@njit(**INNER)
+def _step(
+    lists: Lists, e: int, rule: Rule, labels: BlockLabels, statistics: Statistics, work: Work, room: Solver
+) -> None:
+    """Put the new row of block e, whose sums are in the work, into ``room.point`` and into the factors."""
+    own, gradient, curvature = work.own, work.gradient, work.curvature
+    offsets = start(labels.terms.offsets)
+    entity = np.int64(lists.entities[e])
+    if rule.action == 2:
+        mirror(curvature, work.rank, work.padded)
+        _carry(statistics, entity, work, rule.decay)
+    for r in range(work.rank):
+        variance = prior_variance(own[r], rule)
+        gradient[r] -= own[r] / variance
+        curvature[r * work.padded + r] += 1.0 / variance
+    if len(labels.terms.offsets) > 1 and offsets[entity + 1] > offsets[entity]:
+        _add_labels(labels, entity, rule, work, room)
+    move(curvature, gradient, own, rule, lists.rate[e], room)
+    row = (lists.first_row + entity) * work.rank
+    for r in range(work.rank):
+        work.factors[row + r] = room.point[r]
+
+
 @njit(**OUTER)
 def sweep_blocks(
     view: View,
@@ -181,80 +271,96 @@ def sweep_blocks(
     rule: Rule,
     labels: BlockLabels,
     statistics: Statistics,
-    sums: Floats,
+    nodes: Nodes,
     span: tuple[int, int],
 ) -> None:
     """Update the blocks of tasks ``span`` in place. Same as: ``reference.sweep_blocks`` of those blocks."""
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
-    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
-    room = new_solver(work.rank, more)
-    own, gradient, curvature = work.own, work.gradient, work.curvature
-    offsets, rates = start(labels.terms.offsets), start(blocks.rate)
-    any_labels = len(labels.terms.offsets) > 1
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
+    room, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
+    stack = start(memory_of_stack)
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
-        _moments(lists, e, work, rule)
-        entity = np.int64(lists.entities[e])
-        if rule.action == 2:
-            mirror(curvature, work.rank, work.padded)
-            _carry(statistics, entity, work, rule.decay)
-        for r in range(work.rank):
-            variance = prior_variance(own[r], rule)
-            gradient[r] -= own[r] / variance
-            curvature[r * work.padded + r] += 1.0 / variance
-        if any_labels and offsets[entity + 1] > offsets[entity]:
-            _add_labels(labels, entity, rule, work, room)
-        move(curvature, gradient, own, rule, rates[e], room)
-        row = (lists.first_row + entity) * work.rank
-        for r in range(work.rank):
-            work.factors[row + r] = room.point[r]
+        _moments(lists, e, work, rule, stack)
+        _step(lists, e, rule, labels, statistics, work, room)
+    memory.numbers[0] = more[0][0] = memory_of_stack[0] = 0.0  # keeps them alive until here
+
+
+@njit(**OUTER)
+def step_blocks(
+    view: View,
+    blocks: Blocks,
+    rule: Rule,
+    labels: BlockLabels,
+    statistics: Statistics,
+    nodes: Nodes,
+    span: tuple[int, int],
+) -> None:
+    """The same where ``nodes.sums`` holds the sums of every block. Same as: ``reference.step_blocks``."""
+    memory, more = new_memory(view), solver_memory(view.factors.shape[1])
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
+    room = new_solver(work.rank, more)
+    for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
+        _take_own(lists, e, work)
+        _take_sums(work, lists.sums, e)
+        _step(lists, e, rule, labels, statistics, work, room)
     memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here
 
 
 @njit(**OUTER)
-def block_moments(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any, span: tuple[int, int]) -> None:
+def block_moments(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, out: Any, span: tuple[int, int]) -> None:
     """Gradient and curvature of the blocks of tasks ``span``. Same as: ``reference.block_moments``."""
     gradient, curvature = out
     memory = new_memory(view)
-    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
+    memory_of_stack = _stack(work, nodes.depth)
+    stack = start(memory_of_stack)
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
-        _moments(lists, e, work, rule)
+        _moments(lists, e, work, rule, stack)
         mirror(work.curvature, work.rank, work.padded)
         for r in range(work.rank):
             gradient[e, r] = work.gradient[r]
             for s in range(work.rank):
                 curvature[e, r, s] = work.curvature[r * work.padded + s]
-    memory.numbers[0] = 0.0  # keeps it alive until here
+    memory.numbers[0] = memory_of_stack[0] = 0.0  # keeps both alive until here
 
 
 @njit(**OUTER)
-def lambda_moments(view: View, cells: Any, rule: Rule, sums: Floats, span: tuple[int, int]) -> None:
-    """Sums of lambda's block over pieces ``span`` of cells, (n_pieces + 1, P + 1, P).
+def lambda_moments(view: View, cells: Any, rule: Rule, sums: Floats, level: int, span: tuple[int, int]) -> None:
+    """Sums of lambda's block over nodes ``span`` of the chunks of cells, (n_nodes + 1, P + 1, P).
 
-    ``view.component_weights`` must be ones; lambda itself comes in the last row of the last piece.
-    Same as: ``reference.lambda_moments``, piece by piece.
+    ``view.component_weights`` must be ones; lambda itself comes in the last row of the last node.
+    Same as: ``reference.lambda_moments``, node by node.
     """
     memory = new_memory(view)
     work = work_on(view, -1, memory)
+    memory_of_stack = _stack(work, level + 1)
+    stack = start(memory_of_stack)
     for r in range(work.rank):
         work.own[r] = sums[len(sums) - 1, work.padded, r]
-    for c in range(span[0], span[1]):
-        clear(work)
-        add_cells(work, start(cells), len(cells), (c * CHUNK, min((c + 1) * CHUNK, len(cells))), rule)
-        _put_sums(work, start(sums), c)
-    memory.numbers[0] = 0.0  # keeps it alive until here
+    chunks = -(-len(cells) // CHUNK)
+    for n in range(span[0], span[1]):
+        first, last = n << level, min((n + 1) << level, chunks)
+        for c in range(first, last):
+            clear(work)
+            add_cells(work, start(cells), len(cells), (c * CHUNK, min((c + 1) * CHUNK, len(cells))), rule)
+            _add_leaf(work, stack, c - first)
+        _add_up(work, stack, last - first)
+        _put_sums(work, start(sums), n)
+    memory.numbers[0] = memory_of_stack[0] = 0.0  # keeps both alive until here
 
 
 @njit(**OUTER)
-def leave_one_out(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any, span: tuple[int, int]) -> None:
+def leave_one_out(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, out: Any, span: tuple[int, int]) -> None:
     """phi, leverage and weight of the cells of tasks ``span``. Same as: ``reference.leave_one_out``."""
     phis, leverages, omegas = out
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
-    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, sums)
-    room = new_solver(work.rank, more)
+    work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
+    room, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
+    stack = start(memory_of_stack)
     base = work.rows
     others = len(view.starts) - 1  # of the columns, the observed contrast entity comes after the other modes
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
-        _moments(lists, e, work, rule)
+        _moments(lists, e, work, rule, stack)
         for r in range(work.rank):
             work.curvature[r * work.padded + r] += 1.0 / prior_variance(work.own[r], rule)
             room.free[r] = 1
@@ -270,4 +376,4 @@ def leave_one_out(view: View, blocks: Blocks, rule: Rule, sums: Floats, out: Any
             phis[cell] = phi
             leverages[cell] = dot(room.residual, room.change, work.padded)
             omegas[cell] = work.weights[0 if work.uniform else cell] * sigma_and_weight_of_one(phi, rule.curvature)[1]
-    memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here
+    memory.numbers[0] = more[0][0] = memory_of_stack[0] = 0.0  # keeps them alive until here

@@ -26,16 +26,17 @@ compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 @compiled
 def lockstep_of_actors(
     groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Fill ``scores`` of the memberships and ``lengths`` (counterparts) of the actors of ``span``.
 
     A pair that shares c groups with log rates r where mu are expected has
     LLR = c log(c / mu) - sum(r) - (c - mu) - doubt.
-    A membership's score is the sum, over the others of its group, of the LLR without this group.
+    A membership's score is the sum, over the others of its group, of the LLR without this group, with the mu of tastes.
 
     Returns
     -------
-    columns, values : the counterparts of each actor of the span, where c > mu and LLR > 0, actor by actor.
+    columns, values, beyond_tastes : the counterparts of each actor of the span where one of the two LLRs is above 0,
+        actor by actor: the LLR by chance alone, and that by chance and tastes.
 
     Same as: ``reference.pairs.lockstep_of_actors``.
     """
@@ -46,6 +47,7 @@ def lockstep_of_actors(
     own = np.zeros(exposure.n_slots, np.float64)
     columns = np.empty(1024, np.int32)
     values = np.empty(1024, np.float64)
+    beyond_tastes = np.empty(1024, np.float64)
     filled = 0
     for i in range(span[0], span[1]):
         first, last = groups.actor_offsets[i], groups.actor_offsets[i + 1]
@@ -90,15 +92,22 @@ def lockstep_of_actors(
             mu = 0.0
             for e in range(exposure.offsets[j], exposure.offsets[j + 1]):
                 mu += own[exposure.slots[e]] * exposure.values[e]
-            mu = max(mu, rule.floor)
+            together = 0.0
+            for k in range(exposure.tastes.shape[1]):
+                together += exposure.tastes[i, k] * exposure.drawn[j, k]
+            plain = max(mu, rule.floor)
+            mu = max(mu * together, rule.floor)
             c = float(shared[j])
-            llr = c * logarithm_of_one(c / mu) - rates[j] - (c - mu) - rule.doubt if c > mu else 0.0
-            if llr > 0.0:
+            llr = c * logarithm_of_one(c / plain) - rates[j] - (c - plain) - rule.doubt if c > plain else 0.0
+            beyond = c * logarithm_of_one(c / mu) - rates[j] - (c - mu) - rule.doubt if c > mu else 0.0
+            if llr > 0.0 or beyond > 0.0:
                 if filled == len(columns):
                     columns = np.concatenate((columns, np.empty(filled, np.int32)))
                     values = np.concatenate((values, np.empty(filled, np.float64)))
+                    beyond_tastes = np.concatenate((beyond_tastes, np.empty(filled, np.float64)))
                 columns[filled] = j
-                values[filled] = llr
+                values[filled] = max(llr, 0.0)
+                beyond_tastes[filled] = max(beyond, 0.0)
                 filled += 1
                 lengths[i] += 1
             if c - 1.0 > mu:
@@ -120,7 +129,7 @@ def lockstep_of_actors(
             rates[met[m]] = 0.0
         for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
             own[exposure.slots[e]] = 0.0
-    return columns[:filled].copy(), values[:filled].copy()
+    return columns[:filled].copy(), values[:filled].copy(), beyond_tastes[:filled].copy()
 
 
 @compiled

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ringleader.arrays import Codes, Floats
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
+from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
-from ringleader.kernels.reference import pairs
+from ringleader.kernels.reference import pairs, topics
 from ringleader.kernels.single_block import head_moments
 
 
-class ReferenceBackend:
+class ReferenceBackend(HostArrays):
     """NumPy, one thread."""
 
     name = "reference"
@@ -20,6 +21,7 @@ class ReferenceBackend:
     lockstep_of_actors = staticmethod(pairs.lockstep_of_actors)
     support_of_groups = staticmethod(pairs.support_of_groups)
     stable_order = staticmethod(pairs.stable_order)
+    topic_counts = staticmethod(topics.topic_counts)
 
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats
@@ -27,6 +29,20 @@ class ReferenceBackend:
         check_blocks(view, blocks)
         check_labels(view, blocks, rule, terms, statistics, cavity)
         reference.sweep_blocks(view, blocks, rule, terms, statistics, cavity)
+
+    def step_blocks(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        terms: Terms,
+        statistics: Statistics,
+        cavity: Floats,
+        moments: tuple[Floats, Floats],
+    ) -> None:
+        check_blocks(view, blocks)
+        check_labels(view, blocks, rule, terms, statistics, cavity)
+        reference.step_blocks(view, blocks, rule, terms, statistics, cavity, moments)
 
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)

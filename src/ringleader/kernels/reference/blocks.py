@@ -83,7 +83,20 @@ def lambda_moments(view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats
 
 def sweep_blocks(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
     """Update the factor rows of every block in place; write cavity rows of labelled entities where wanted."""
-    gradients, curvatures = block_moments(view, blocks, rule)
+    step_blocks(view, blocks, rule, terms, statistics, cavity, block_moments(view, blocks, rule))
+
+
+def step_blocks(
+    view: View,
+    blocks: Blocks,
+    rule: Rule,
+    terms: Terms,
+    statistics: Statistics,
+    cavity: Floats,
+    sums: tuple[Floats, Floats],
+) -> None:
+    """The same where g and F of every block are given; of F the upper triangle counts."""
+    gradients, curvatures = sums
     rank = view.factors.shape[1]
     upper = np.triu_indices(rank)
     for e, entity in enumerate(blocks.entities):

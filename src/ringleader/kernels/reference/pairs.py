@@ -18,35 +18,42 @@ def memberships(groups: Groups) -> Floats:
     return dense
 
 
-def expectations(exposure: Exposure, floor: float) -> Floats:
-    """mu of every pair, (n_actors, n_actors)."""
+def expectations(exposure: Exposure) -> Floats:
+    """mu of every pair by chance alone, (n_actors, n_actors), without a floor."""
     n = len(exposure.offsets) - 1
     dense = np.zeros((n, exposure.n_slots))
     for i in range(n):
         mine = slice(exposure.offsets[i], exposure.offsets[i + 1])
         dense[i, exposure.slots[mine]] = exposure.values[mine]
-    return np.maximum(dense @ dense.T, floor)
+    return np.asarray(dense @ dense.T)
 
 
 def lockstep_of_actors(
     groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any, Any]:
     """See ``pairs.lockstep_of_actors``. The counterparts of an actor are in ascending order here."""
     member = memberships(groups)
     shared = member @ member.T
     rates = (member * groups.log_rate) @ member.T
-    mu = expectations(exposure, rule.floor)
+    chance = expectations(exposure)
+    plain = np.maximum(chance, rule.floor)
+    mu = np.maximum(chance * (exposure.tastes @ exposure.drawn.T), rule.floor)
     columns: list[int] = []
     values: list[float] = []
+    beyond_tastes: list[float] = []
     for i in range(*span):
         counted = (shared[i] >= rule.min_shared) & (np.arange(len(shared)) != i)
         lengths[i] = 0
         for j in np.flatnonzero(counted):
             c = shared[i, j]
-            llr = c * np.log(c / mu[i, j]) - rates[i, j] - (c - mu[i, j]) - rule.doubt
-            if c > mu[i, j] and llr > 0.0:
+            both = [
+                max(c * np.log(c / m[i, j]) - rates[i, j] - (c - m[i, j]) - rule.doubt, 0.0) if c > m[i, j] else 0.0
+                for m in (plain, mu)
+            ]
+            if max(both) > 0.0:
                 columns.append(int(j))
-                values.append(float(llr))
+                values.append(float(both[0]))
+                beyond_tastes.append(float(both[1]))
                 lengths[i] += 1
         for p in range(groups.actor_offsets[i], groups.actor_offsets[i + 1]):
             g = groups.actor_groups[p]
@@ -56,7 +63,7 @@ def lockstep_of_actors(
                 if c > mu[i, j]:
                     total += max(c * np.log(c / mu[i, j]) - rest - (c - mu[i, j]) - rule.doubt, 0.0)
             scores[p] = total
-    return np.array(columns, np.int32), np.array(values, np.float64)
+    return np.array(columns, np.int32), np.array(values, np.float64), np.array(beyond_tastes, np.float64)
 
 
 def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:

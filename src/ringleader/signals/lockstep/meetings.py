@@ -120,10 +120,12 @@ def _log_rate(size: Numbers, place: Numbers, places: Places, popularity: float) 
     return np.asarray(popularity * np.log(ease / ease.mean()))
 
 
-def expose(meetings: Meetings) -> Exposure:
+def expose(meetings: Meetings, tastes: Floats | None = None, drawn: Floats | None = None) -> Exposure:
     """mu = sum over windows of d_i d_j sum(s (s - 1)) / (S (S - 1)), degrees d and sizes s within the window.
 
     The last factor is the chance that two of the S seats of a window stand at the same table.
+
+    tastes, drawn : (n_actors, K), see ``Exposure``; None where nothing is known of tastes.
     """
     groups, n_windows = meetings.groups, meetings.n_windows
     n = len(groups.actor_offsets) - 1
@@ -136,4 +138,6 @@ def expose(meetings: Meetings) -> Exposure:
     degree = np.bincount(rank, minlength=len(key))
     slot = (key % n_windows).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(key // n_windows, minlength=n))]).astype(np.int64)
-    return Exposure(offsets, slot, degree * np.sqrt(chance[slot]), n_windows)
+    tastes = np.ones((n, 1)) if tastes is None else tastes
+    drawn = np.ones((n, 1)) if drawn is None else drawn
+    return Exposure(offsets, slot, degree * np.sqrt(chance[slot]), n_windows, tastes, drawn)

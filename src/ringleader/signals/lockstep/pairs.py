@@ -3,9 +3,11 @@
 Actors (reviewers) meet in groups: on the same item, within the same window of weeks, on the same side of the rating
 scale. Two who met c times where mu meetings were to be expected have LLR = c log(c / mu) - (c - mu), and more where
 they met away from the crowd. A review's score is the sum, over the others in its group, of the LLR of all their *other*
-meetings, so that no meeting vouches for itself. High ratings (boosts) and low ones (attacks) are kept apart.
+meetings, so that no meeting vouches for itself; there chance knows tastes. High ratings (boosts) and low ones (attacks)
+are kept apart.
 
-``meetings`` makes the groups, ``start`` the start of a fit, ``association`` has labels flow.
+``meetings`` makes the groups, ``tastes`` says what tastes explain, ``start`` makes the start of a fit, ``association``
+has labels flow.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.errors import SettingsError
-from ringleader.kernels.pair_layout import Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import get_backend
-from ringleader.runtime.executor import Threads
+from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
-from ringleader.signals.lockstep.meetings import Meetings, cuts, expose, meet
+from ringleader.signals.lockstep.meetings import cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
+from ringleader.signals.lockstep.tastes import find_tastes
 from ringleader.tensor.roles import Roles, assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
 
@@ -48,8 +51,10 @@ T = TypeVar("T")
 class Side:
     """Lockstep on one side of the rating scale, or on both together.
 
-    graph : CSR (n_actors, n_actors), symmetric: LLR of every pair that met more often than by chance, not capped.
-    scores : (n_cells,), how far the others of its group join each review's actor elsewhere; 0 on the other side.
+    graph : CSR (n_actors, n_actors), symmetric: LLR of every pair that met more often than by chance, not capped. What
+        tastes explain is in it: the graph says who goes together, and labels, groups or a fit say what that means.
+    scores : (n_cells,), how far the others of its group join each review's actor elsewhere, beyond chance and tastes;
+        0 on the other side.
     direct : (n_cells,), the part of it that needs no third party.
     """
 
@@ -67,6 +72,7 @@ class Lockstep:
         through it association reaches those who met the known only once.
     groups, skipped_groups, skipped_memberships : groups that counted, and those left out because they were too large,
         with their members; summed over sides, items and phases.
+    pull : (n_cells,), log of how far the taste of its author draws each review to its item; 0 where nothing is known.
     """
 
     settings: LockstepSettings
@@ -78,6 +84,7 @@ class Lockstep:
     groups: int
     skipped_groups: int
     skipped_memberships: int
+    pull: Floats
 
     @property
     def graph(self) -> sparse.csr_array:
@@ -126,6 +133,7 @@ class Lockstep:
         about = {"settings": asdict(self.settings), "actor": self.actor, "groups": self.groups}
         about |= {"skipped_groups": self.skipped_groups, "skipped_memberships": self.skipped_memberships}
         arrays = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **_pack("single", self.single)}
+        arrays["pull"] = self.pull
         for name, side in (("boost", self.boost), ("attack", self.attack)):
             arrays |= {f"{name}_scores": side.scores, f"{name}_direct": side.direct, **_pack(name, side.graph)}
         return arrays
@@ -140,8 +148,9 @@ class Lockstep:
             Side(_unpack(name, arrays), arrays[f"{name}_scores"], arrays[f"{name}_direct"])
             for name in ("boost", "attack")
         )
-        single = _unpack("single", arrays)
-        return cls(settings=settings, both=_together(boost, attack), boost=boost, attack=attack, single=single, **about)
+        sides: dict[str, Any] = {"both": _together(boost, attack), "boost": boost, "attack": attack}
+        pull = arrays.get("pull", np.zeros(len(boost.scores)))  # models of before have none
+        return cls(settings=settings, single=_unpack("single", arrays), pull=pull, **sides, **about)
 
 
 class SideCount(NamedTuple):
@@ -173,11 +182,20 @@ def find_lockstep(
     k = tensor.mode_index(actor)
     roles = assign_roles(tensor, k, settings.items)
     threads = processors() if threads is None else threads
-    boost, attack = (_one_side(tensor, k, chosen, settings, threads) for chosen in _sides(tensor, roles, settings))
+    chosen = _sides(tensor, roles, settings)
+    with using_threads(threads):
+        tastes = find_tastes(tensor, k, *chosen, settings)
+    drawn = (None, None) if tastes is None else (tastes.boost, tastes.attack)
+    shares = None if tastes is None else tastes.shares
+    boost, attack = (
+        _one_side(tensor, k, cells, settings, threads, shares, towards)
+        for cells, towards in zip(chosen, drawn, strict=True)
+    )
     both = _together(boost.side, attack.side)
     groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
     single = _single_meetings(tensor, k, settings)
-    return Lockstep(settings, k, both, boost.side, attack.side, single, groups, skipped, memberships)
+    pull = np.zeros(tensor.n_cells) if tastes is None else tastes.pull
+    return Lockstep(settings, k, both, boost.side, attack.side, single, groups, skipped, memberships, pull)
 
 
 def _together(boost: Side, attack: Side) -> Side:
@@ -198,7 +216,15 @@ def _unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_arr
     return sparse.csr_array(parts, shape=(rows, columns))
 
 
-def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: LockstepSettings, threads: int) -> SideCount:
+def _one_side(
+    tensor: SparseTensor,
+    actor: int,
+    chosen: Bools,
+    settings: LockstepSettings,
+    threads: int,
+    tastes: Floats | None,
+    drawn: Floats | None,
+) -> SideCount:
     """The largest LLR and the largest score over all cuts."""
     n = tensor.shape[actor]
     graph = sparse.csr_array((n, n))
@@ -209,7 +235,7 @@ def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: Lockste
     for places in cuts(tensor, actor, settings) if len(cells) else ():
         here = places._replace(items=places.items[cells], windows=places.windows[cells])
         meetings = meet(who, n, here, settings)
-        own, support, pairs = _count(meetings, settings, threads)
+        own, support, pairs = _count(meetings.groups, expose(meetings, tastes, drawn), settings, threads)
         where = cells[meetings.cells]
         direct[where] = np.maximum(direct[where], own[meetings.spots])
         scores[where] = np.maximum(scores[where], (own + settings.third_parties * support)[meetings.spots])
@@ -218,26 +244,34 @@ def _one_side(tensor: SparseTensor, actor: int, chosen: Bools, settings: Lockste
     return SideCount(Side(_sorted(graph), scores, direct), tally)
 
 
-def _count(meetings: Meetings, settings: LockstepSettings, threads: int) -> tuple[Floats, Floats, sparse.csr_array]:
+def _count(
+    groups: Groups, exposure: Exposure, settings: LockstepSettings, threads: int
+) -> tuple[Floats, Floats, sparse.csr_array]:
     """Score and support of every membership, and the LLR of every pair, of one cut."""
-    groups, exposure = meetings.groups, expose(meetings)
     n = len(groups.actor_offsets) - 1
     rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
     scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
     size = np.diff(groups.offsets)
 
-    def count(span: tuple[int, int]) -> tuple[Codes, Floats]:
-        columns, values = get_backend().lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
-        return columns, values
+    def count(span: tuple[int, int]) -> tuple[Codes, Floats, Floats]:
+        return get_backend().lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
 
     parts = _deal(count, _total(size[groups.actor_groups], groups.actor_offsets), n, threads)
-    columns = np.concatenate([part[0] for part in parts])
-    values = np.concatenate([part[1] for part in parts])
+    columns, values, beyond_tastes = (np.concatenate(column) for column in zip(*parts, strict=True))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    graph, ties = (_positive(part, columns, offsets) for part in (values, np.minimum(beyond_tastes, settings.cap)))
     support = np.zeros(len(scores))
-    if settings.third_parties > 0 and len(columns):
-        support = _support(groups, Graph(offsets, columns, np.minimum(values, settings.cap)), threads)
-    return scores, support, _sorted(sparse.csr_array((values, columns, offsets), shape=(n, n)))
+    if settings.third_parties > 0 and ties.nnz:
+        support = _support(groups, Graph(ties.indptr.astype(np.int64), ties.indices, ties.data), threads)
+    return scores, support, _sorted(graph)
+
+
+def _positive(values: Floats, columns: Codes, offsets: Numbers) -> sparse.csr_array:
+    """The pairs whose value is not 0, actors x actors."""
+    n = len(offsets) - 1
+    graph = sparse.csr_array((values, columns.copy(), offsets.copy()), shape=(n, n))
+    graph.eliminate_zeros()
+    return graph
 
 
 def _support(groups: Groups, graph: Graph, threads: int) -> Floats:

@@ -22,6 +22,7 @@ class LockstepSettings(Settings):
     third_parties : weight of the lockstep through others, who were not there, in the score of a review; 0: none.
     cap : most that a pair's LLR counts through third parties, in the start and in association.
     floor : least expected number of meetings of a pair.
+    topics : tastes that chance knows of; 0 for none. Where no one disagrees, tastes explain nothing.
     high, low : ratings of at least ``high`` are boosts, of at most ``low`` attacks; None: see ``rating_sides``.
     items : names of the modes that people meet on, each by itself; None: product and seller, else the next mode of ids.
     """
@@ -36,6 +37,7 @@ class LockstepSettings(Settings):
     third_parties: Annotated[float, Number(least=0)] = 0.2
     cap: Annotated[float, Number(above=0)] = 20.0
     floor: Annotated[float, Number(above=0)] = 1e-4
+    topics: Annotated[int, Whole(0)] = 24
     high: Annotated[float | None, Number(optional=True)] = None
     low: Annotated[float | None, Number(optional=True)] = None
     items: Annotated[tuple[str, ...] | None, Names(optional=True)] = None

@@ -1,0 +1,213 @@
+// The small system of a block: factorisation in registers, the bound at zero, and the ways to step.
+#pragma once
+#include "sums.h"
+
+#define TINY 1e-30      // below it a coordinate is zero
+#define ROUNDING 1e-12  // of a coordinate: what a step leaves of less is zero
+#define TOLERANCE 1e-12
+#define ROUND_LIMIT 40
+#define PASSES 8  // coordinate passes before the free coordinates are solved together
+
+typedef Bits Mask;  // bit r: coordinate r is free
+
+// F = L D L' of the free coordinates, in place. Afterwards a lane holds row `lane` of D L' right of the diagonal (in
+// [r], r > lane) and column `lane` of it above (in [r], r < lane), and 1 / D in `inverse`. `vector` becomes L^-1 vector.
+// Coordinates that are not free become rows of the identity, and 0 in the vector. Same as: np.linalg.cholesky, scaled.
+DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse, Mask free, const Room& room) {
+    const int lane = threadIdx.x;
+    real least[COLUMNS];
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        const int column = column_of(lane, c);
+        const bool mine = free >> column & 1;
+        if (!mine) vector[c] = 0;
+        least[c] = 0;
+        UNROLL_RANK for (int r = 0; r < RANK; r++) {
+            if (!mine || !(free >> r & 1)) matrix[c][r] = r == column ? 1.0 : 0.0;
+            // Only rounding can make a pivot vanish: the prior keeps the block positive.
+            if (r == column) least[c] = 1e-14 * matrix[c][r] + 1e-300;
+        }
+    }
+    __syncwarp();
+    UNROLL_RANK for (int k = 0; k < RANK; k++) {
+        real* line = room.line + (k & 1) * (STRIDE + 2);  // two lines by turns: one meeting a step is enough
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            const int column = lane + LANES * c;
+            if (column == k) line[STRIDE] = vector[c];
+            if (column == k) matrix[c][k] = fmax(matrix[c][k], least[c]);
+            if (column >= k && column < RANK) line[column] = matrix[c][k];
+        }
+        __syncwarp();
+        const real pivot = 1.0 / line[k], carried = line[STRIDE];
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            const int column = lane + LANES * c;
+            if (column == k) inverse[c] = pivot;
+            const real multiple = column > k ? -matrix[c][k] * pivot : 0.0;
+            vector[c] = fma(multiple, carried, vector[c]);
+            UNROLL_RANK for (int r = k + 1; r < RANK; r++) matrix[c][r] = fma(line[r], multiple, matrix[c][r]);
+        }
+    }
+}
+
+// The solution, from what `factorise` left. Same as: np.linalg.solve(F, vector).
+DEVICE void substitute(const real (&matrix)[COLUMNS][RANK], real* vector, const real* inverse) {
+    const int lane = threadIdx.x;
+    real scaled[COLUMNS];
+    UNROLL_RANK for (int k = RANK - 1; k > 0; k--) {
+        UNROLL for (int c = 0; c < COLUMNS; c++) scaled[c] = vector[c] * inverse[c];
+        const real known = coordinate(scaled, k);
+        UNROLL for (int c = 0; c < COLUMNS; c++)
+            if (lane + LANES * c < k) vector[c] = fma(-matrix[c][k], known, vector[c]);
+    }
+    UNROLL for (int c = 0; c < COLUMNS; c++) vector[c] *= inverse[c];
+}
+
+// The coordinates for which the lanes say yes.
+DEVICE Mask chosen(const bool* yes) {
+    Mask bits = 0;
+    const int lane = threadIdx.x;
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+        if (within(lane, c) && yes[c]) bits |= (Mask)1 << (lane + LANES * c);
+    UNROLL for (int step = 16; step > 0; step >>= 1) bits |= __shfl_xor_sync(EVERY, bits, step);
+    return bits;
+}
+
+// F times a vector: the lane's coordinates of it.
+DEVICE void times_matrix(const Room& room, const real* vector, real* out) {
+    const int lane = threadIdx.x;
+    UNROLL for (int c = 0; c < COLUMNS; c++) out[c] = 0;
+    for (int s = 0; s < RANK; s++) {
+        const real value = coordinate(vector, s);
+        UNROLL for (int c = 0; c < COLUMNS; c++)
+            out[c] = fma(room.rows[s * STRIDE + column_of(lane, c)], value, out[c]);
+    }
+}
+
+// One pass of coordinate ascent; the largest move relative to the largest coordinate. Same as: scalar_pass.
+DEVICE real coordinate_pass(const Room& room, real* point, real* residual, real step, bool nonnegative) {
+    const int lane = threadIdx.x;
+    real largest = 0, size = 0;
+    for (int j = 0; j < RANK; j++) {
+        const real old = coordinate(point, j);
+        real wanted = old + coordinate(residual, j) / room.rows[j * STRIDE + j];
+        if (nonnegative) wanted = fmax(wanted, 0.0);
+        const real move = step * (wanted - old);
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            if (lane + LANES * c == j) point[c] = old + move;
+            residual[c] = fma(-move, room.rows[j * STRIDE + column_of(lane, c)], residual[c]);
+        }
+        largest = fmax(largest, fabs(move));
+        size = fmax(size, wanted);
+    }
+    return largest / (size + 1e-300);
+}
+
+DEVICE void take_matrix(const Room& room, real (&matrix)[COLUMNS][RANK]) {
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+        UNROLL_RANK for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(threadIdx.x, c)];
+}
+
+// The solution for the free coordinates of the matrix in room.rows, 0 elsewhere.
+DEVICE void solve_free(const Room& room, Mask free, real* vector) {
+    real matrix[COLUMNS][RANK], inverse[COLUMNS];
+    take_matrix(room, matrix);
+    factorise(matrix, vector, inverse, free, room);
+    substitute(matrix, vector, inverse);
+}
+
+// point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in room.rows; residual is g.
+// Same as: solve_block(F, g, x, nonnegative).
+__device__ __noinline__ void solve_in_place(Room room, bool nonnegative, real* residual, real* point) {
+    real change[COLUMNS];
+    for (int round = 0; round < (nonnegative ? ROUND_LIMIT : 1); round++) {
+        bool free[COLUMNS];
+        UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = true;
+        if (nonnegative) {
+            for (int pass = 0; pass < PASSES; pass++)
+                if (coordinate_pass(room, point, residual, 1.0, true) < TOLERANCE) return;
+            // The passes found which coordinates are free: solve those exactly, up to the first that hits zero.
+            UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = point[c] > 0;
+        }
+        UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = residual[c];
+        solve_free(room, chosen(free), change);
+        real share = 1;
+        UNROLL for (int c = 0; c < COLUMNS; c++)
+            if (nonnegative && within(threadIdx.x, c) && change[c] < 0 && -change[c] > point[c])
+                share = fmin(share, point[c] / -change[c]);
+        share = least_of_lanes(share);
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            real moved = point[c] + share * change[c];
+            if (nonnegative && change[c] != 0 && moved < 1e-14 * point[c]) moved = 0;
+            change[c] = moved - point[c];
+            point[c] = moved;
+        }
+        real used[COLUMNS];
+        times_matrix(room, change, used);
+        UNROLL for (int c = 0; c < COLUMNS; c++) residual[c] -= used[c];
+    }
+}
+
+// The same from copies: what a call takes the address of would lie in memory all the time.
+DEVICE void solve_block(const Room& room, const real* gradient, const real* x, bool nonnegative, real* point) {
+    real residual[COLUMNS], moved[COLUMNS];
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        residual[c] = gradient[c];
+        moved[c] = x[c];
+    }
+    solve_in_place(room, nonnegative, residual, moved);
+    UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = moved[c];
+}
+
+// What a change gains on the quadratic bound: g'd - d' F d / 2.
+DEVICE real gain_of(const Room& room, const real* gradient, const real* change) {
+    real used[COLUMNS], total = 0;
+    times_matrix(room, change, used);
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+        if (within(threadIdx.x, c)) total += (gradient[c] - 0.5 * used[c]) * change[c];
+    return sum_of_lanes(total);
+}
+
+// The new row of a block; gradient and curvature (in room.rows) hold the prior and the labels.
+// Same as: move_block(F, g, x, rule, rate).
+DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rate, const Room& room, real* point) {
+    const int lane = threadIdx.x;
+    real step = rule.step * rate;
+    if (rule.action == GRADIENT) {
+        if (rate == 0) {
+            real trace = 0;
+            UNROLL for (int c = 0; c < COLUMNS; c++)
+                if (within(lane, c)) trace += room.rows[(lane + LANES * c) * (STRIDE + 1)];
+            step = rule.step / sum_of_lanes(trace);
+        }
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            point[c] = x[c] + step * gradient[c];
+            if (rule.nonnegative) point[c] = fmax(point[c], 0.0);
+        }
+        return;
+    }
+    if (rule.action == STATISTICS) {
+        UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c];
+        coordinate_pass(room, point, gradient, step, rule.nonnegative);
+        return;
+    }
+    bool free[COLUMNS], clipped = false;
+    real change[COLUMNS];
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        free[c] = !rule.nonnegative || x[c] > 0 || gradient[c] > 0;
+        change[c] = gradient[c];
+    }
+    solve_free(room, chosen(free), change);
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        change[c] *= step;
+        if (rule.nonnegative && x[c] + change[c] < fmax(TINY, ROUNDING * x[c])) {
+            clipped = clipped || within(lane, c);
+            change[c] = -x[c];
+        }
+    }
+    // Without a clip the step gains; with one it may have lost: then go towards the constrained optimum, which cannot.
+    const bool any = sum_of_lanes(clipped ? 1.0 : 0.0) > 0;
+    if (any && gain_of(room, gradient, change) < 0) {
+        solve_block(room, gradient, x, true, point);
+        UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = step * (point[c] - x[c]);
+    }
+    UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c] + change[c];
+}

@@ -1,0 +1,41 @@
+"""Compiled pass of a topic model: how many of its entries each row owes to each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+
+from ringleader.kernels.numba.elementary import OUTER
+
+COMPILED_FROM = "bcbfd85dca90"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
+Kernel = Callable[..., Any]
+compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
+"""numba's decorator, with a type that mypy can follow."""
+
+
+@compiled
+def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, span: tuple[int, int]) -> None:
+    """Fill ``counts`` (rows, K) of the rows ``span``: entries of a row, each divided among topics.
+
+    An entry of row r and column c belongs to topic k with chance own[r, k] other[c, k] / (own[r] @ other[c]).
+
+    Same as: ``reference.topics.topic_counts``.
+    """
+    total = np.empty(own.shape[1], np.float64)
+    for r in range(span[0], span[1]):
+        total[:] = 0.0
+        for e in range(offsets[r], offsets[r + 1]):
+            c = columns[e]
+            chance = 0.0
+            for k in range(len(total)):
+                chance += own[r, k] * other[c, k]
+            if chance > 0.0:
+                for k in range(len(total)):
+                    total[k] += other[c, k] / chance
+        for k in range(len(total)):
+            counts[r, k] = own[r, k] * total[k]

@@ -1,0 +1,240 @@
+"""A learner on workers: the sweeps of a fit on a cluster, with the bits of one process.
+
+The driver deals cells and rows out, and collects the rows after every sweep. A worker that is lost costs one sweep: new
+workers get the cells and the rows from before it, and do it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ringleader.arrays import Codes
+from ringleader.errors import RunWarning, SettingsError, WorkerLost, warn_of
+from ringleader.kernels.layout import LIKELIHOOD_PIECE
+from ringleader.kernels.protocol import DivisibleBackend, get_backend
+from ringleader.kernels.tree import TreeNodes
+from ringleader.known.labels import Target
+from ringleader.learners.loop import get_learner
+from ringleader.learners.passes import Move, Touched, move_share
+from ringleader.model.config import ModelConfig
+from ringleader.model.negatives import negative_pool
+from ringleader.model.problem import Problem
+from ringleader.model.remembered import Remembered
+from ringleader.model.state import State
+from ringleader.runtime.peers import Peers, Runtime, Workers
+from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
+from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
+from ringleader.shares.part import Rows, joined
+from ringleader.shares.ranges import DEALT_FROM
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+ATTEMPTS = 3
+"""How often a sweep is tried where workers are lost; then the fit stops, and its checkpoint stays."""
+
+ONLY_HERE = ("gibbs",)
+"""Learners that run in one process only."""
+
+
+class SweepResult(NamedTuple):
+    """What a worker tells the driver of a sweep: what it carries, and nodes of likelihoods, where they are wanted."""
+
+    rows: Rows
+    training: TreeNodes | None
+    heldout: TreeNodes | None
+
+
+class ClusterLearner:
+    """A ``Learner`` whose sweeps run on workers."""
+
+    def __init__(self, workers: Workers, learner: Any, dealt_from: int = DEALT_FROM) -> None:
+        """learner : the one whose moves the workers make. dealt_from : entities from which a mode is dealt out."""
+        self.name: str = learner.name
+        self.workers, self.learner, self.dealt_from = workers, learner, dealt_from
+        self._dealt: Problem | None = None
+        self._held: State | None = None
+        self._likelihoods = (float("nan"), float("nan"))
+
+    def sweep(self, problem: Problem, state: State, touched: Touched | None = None) -> State:
+        """One pass over the data on the workers; the state is collected from them."""
+        if touched is not None:
+            raise SettingsError("a cluster moves all entities; take new reviews in with one process")
+        check_cluster(problem.config)
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._sweep(problem, state)
+            except WorkerLost as error:
+                self._dealt = self._held = None
+                if attempt == ATTEMPTS - 1:
+                    raise WorkerLost(
+                        f"{error}; sweep {state.sweep + 1} was tried {ATTEMPTS} times; "
+                        "what was learned before it is in the checkpoint, go on with --resume"
+                    ) from error
+                warn_of([f"{error}; new workers do sweep {state.sweep + 1} again"], RunWarning)
+                self.workers.restart()
+        raise AssertionError("a sweep ends or fails")
+
+    def likelihoods(self, problem: Problem, state: State) -> tuple[float, float]:
+        """Those of the sweep that was made last: training, and held out per held-out cell; NaN where not asked for."""
+        return self._likelihoods
+
+    def _sweep(self, problem: Problem, state: State) -> State:
+        count = self.workers.count
+        if self._dealt is not problem:
+            self._deal(problem)
+        if self._held is not state:
+            self.workers.run(_hold_rows, [(self._rows(state, rank),) for rank in range(count)])
+        move = self.learner.complete_move(problem.config, state.steps)
+        results: list[SweepResult] = self.workers.run(_sweep_part, [(move,)] * count)
+        moved = self._collected(state, [result.rows for result in results])
+        pieces = -(-self.ranges.n_cells // LIKELIHOOD_PIECE)
+        training = [r.training for r in results if r.training is not None]
+        heldout = [r.heldout for r in results if r.heldout is not None]
+        self._likelihoods = (
+            float(np.sum(joined(training, pieces))) if training else float("nan"),
+            float(np.sum(joined(heldout, pieces))) / float(problem.heldout.sum()) if heldout else float("nan"),
+        )
+        self._held = moved
+        return moved
+
+    def _deal(self, problem: Problem) -> None:
+        self.ranges = cut_ranges(problem.tensor, problem.config, self.workers.count, self.dealt_from)
+        pool = negative_pool(problem, problem.tensor.coordinates)
+        config = dataclasses.replace(problem.config, threads=self.workers.threads)
+        ranks = range(self.workers.count)
+        self.workers.run(
+            _open_part,
+            [(self.ranges, config, problem.targets, pool, chunk_places(problem, self.ranges, rank)) for rank in ranks],
+        )
+        for key in deal_keys(self.ranges):
+            self.workers.run(_hold_cells, [(key, deal_cells(problem, self.ranges, rank, key)) for rank in ranks])
+        self._dealt = problem
+
+    def _rows(self, state: State, rank: int) -> Rows:
+        """What a worker carries of a state."""
+        factors, second, first = {}, {}, {}
+        for mode in range(state.modes):
+            rows = state.rows(mode)
+            low, high = self.ranges.own(mode, rank)
+            factors[mode] = rows[low:high] if self.ranges.dealt[mode] else rows
+            if len(state.first):
+                begin = int(state.starts[mode])
+                second[mode] = state.second[begin + low : begin + high]
+                first[mode] = state.first[begin + low : begin + high]
+        common = state.replace(
+            factors=np.zeros((0, state.rank), state.factors.dtype), second=state.second[-1:], first=state.first[-1:]
+        )
+        return Rows(factors, second, first, common)
+
+    def _collected(self, before: State, parts: list[Rows]) -> State:
+        """The state of all workers together, with arrays of its own."""
+        common = parts[0].common
+        factors = np.empty_like(before.factors)
+        second, first = np.empty_like(before.second), np.empty_like(before.first)
+        for mode in range(before.modes):
+            begin = int(before.starts[mode])
+            for rank, part in enumerate(parts):
+                low, high = self.ranges.own(mode, rank)
+                mine = part.factors[mode]
+                factors[begin + low : begin + high] = mine if self.ranges.dealt[mode] else mine[low:high]
+                if len(before.first):
+                    second[begin + low : begin + high] = part.second[mode]
+                    first[begin + low : begin + high] = part.first[mode]
+        if len(before.first):
+            second[-1:], first[-1:] = common.second, common.first
+        copies = {
+            name: np.array(getattr(common, name))
+            for name in ("component_weights", "shrinkage", "heads", "noise", "cavities")
+        }
+        return before.replace(
+            factors=factors, second=second, first=first, **copies, sweep=common.sweep, steps=common.steps
+        )
+
+
+@contextmanager
+def on_workers(config: ModelConfig, runtime: Runtime | None) -> Iterator[ClusterLearner | None]:
+    """The learner of a config on the workers of a runtime, for as long as the block runs; None where there is none."""
+    if runtime is None:
+        yield None
+        return
+    with runtime.start() as workers:
+        yield ClusterLearner(workers, get_learner(config.learner))
+
+
+def check_cluster(config: ModelConfig) -> None:
+    """Refuse what only one process can do yet, by its name."""
+    if config.learner in ONLY_HERE:
+        raise SettingsError(f"the learner {config.learner} runs in one process only; leave out --ray")
+    if config.joint and config.head_evidence:
+        raise SettingsError(
+            "heads that are learned with the factors and read evidence (preset corrected) run in one process only yet; "
+            "leave out --ray, or choose head_evidence=False"
+        )
+    if config.batch_size:
+        raise SettingsError(
+            f"steps on batches of {config.batch_size} cells (learner {config.learner}) run in one process only; "
+            "leave out --ray, or choose batch_size=0 and the learner natural-gradient"
+        )
+    if not isinstance(get_backend(config.backend, 1), DivisibleBackend) or config.backend == "reference":
+        raise SettingsError(f"the backend {config.backend} runs in one process only; a cluster needs numba")
+
+
+def _open_part(
+    memory: dict[str, Any],
+    peers: Peers,
+    ranges: Ranges,
+    config: ModelConfig,
+    targets: tuple[Target, ...],
+    pool: Codes,
+    chunks: dict[int, ChunkPlaces],
+) -> None:
+    """In a worker: begin a fit."""
+    names = [f"mode{k}" for k in range(len(ranges.shape))]
+    empty = tuple(Vocabulary(name, "id", pa.array([], pa.large_string())) for name in names)
+    none = np.zeros((0, len(names)), np.int32)
+    problem = Problem(
+        tensor=SparseTensor(none, np.zeros(0, np.int64), empty),
+        targets=targets,
+        config=config,
+        start_rows={},
+        weights=np.ones(1),
+        heldout=np.zeros(0),
+        starts=np.zeros(len(names), np.int64),
+        fixed_negatives=None,
+        backend=get_backend(config.backend, config.threads),
+        plans=Remembered(),
+        draws=Remembered(1),
+    )
+    memory["part"] = Part(peers, ranges, problem, np.array(pool), chunks)
+
+
+def _hold_cells(memory: dict[str, Any], peers: Peers, key: int, cells: Deal) -> None:
+    """In a worker: take cells. They are copied out of the memory in which they came, which is small."""
+    arrays = {name: np.array(value) for name, value in cells._asdict().items() if name != "own"}
+    memory["part"].hold(key, Deal(own=cells.own, **arrays))
+
+
+def _hold_rows(memory: dict[str, Any], peers: Peers, rows: Rows) -> None:
+    """In a worker: take the rows to start from."""
+    factors, second, first = ({mode: np.array(part) for mode, part in parts.items()} for parts in rows[:3])
+    memory["part"].rows = Rows(factors, second, first, rows.common.copy())
+
+
+def _sweep_part(memory: dict[str, Any], peers: Peers, move: Move) -> SweepResult:
+    """In a worker: one sweep."""
+    part: Part = memory["part"]
+    part.peers = peers
+    config = part.problem.config
+    assert part.rows is not None  # the driver has sent them
+    part.open(part.rows)
+    state = move_share(part, move)
+    training = part.likelihoods(heldout=False) if config.track_objective else None
+    heldout = part.likelihoods(heldout=True) if config.heldout else None
+    part.rows = part.close(state)
+    return SweepResult(part.rows, training, heldout)

@@ -1,0 +1,114 @@
+"""The sections of the cores: who belongs to each, what the model says of them, and when they met."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ringleader.cores import Core, Cores
+from ringleader.detector import RingDetector
+from ringleader.errors import SettingsError
+from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
+from ringleader.report.accounts import Accounts
+from ringleader.report.context import CoreMembers, CoreSection, Fact, Table
+from ringleader.report.ranking import short_probability
+from ringleader.wording import counted, harmless, percent, plural, power_of_ten
+
+SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
+DOUBTED = 0.5
+"""Probability below which the model doubts a member."""
+
+
+def core_section(model: RingDetector, core: Core, accounts: Accounts, scores: dict[str, pd.DataFrame]) -> CoreSection:
+    """One core. scores : by mode, what ``scores_by_code`` gives, to judge its members."""
+    tensor = model.tensor_
+    frame = Cores((core,)).frame(tensor).iloc[0]
+    first, last = frame["first"], frame["last"]
+    when = f" between {first} and {last}" if first and first != last else f" in {first}" if first else ""
+    many = core.density / core.expected if core.expected > 0 else float("inf")
+    sentence = (
+        f"{people(core)} {SIDES[core.side]}{when}, in {counted(int(frame['reviews']), 'review')}. They meet in "
+        f"{percent(core.density)} of the cases in which they could, "
+        f"{f'{many:,.0f} times' if np.isfinite(many) and many >= 2 else 'more than'} what activity and popularity "
+        f"explain. {odds(core)}"
+    )
+    facts = []
+    for mode, members in reversed(core.members.items()):
+        name = harmless(mode, 30)
+        facts.append(Fact(f"{len(members.codes):,}", plural(name) if len(members.codes) != 1 else name))
+    facts += [Fact(f"{int(frame['reviews']):,}", "reviews"), Fact(percent(core.density), "of possible meetings")]
+    facts.append(Fact(power_of_ten(core.log10_p), "bound on chance"))
+    try:
+        block = matrix(tensor, core, model.config_.contrast)
+    except SettingsError:
+        block = None
+    named = Cores((core,)).members_frame(tensor)
+    return CoreSection(
+        number=core.number,
+        heading=f"Core {core.number}: {people(core)}",
+        sentence=sentence,
+        verdict=_verdict(core, scores, str(frame.get("verdict", ""))),
+        facts=tuple(facts),
+        matrix=block,
+        timeline=timeline(tensor, core) if has_times(tensor) else None,
+        ratings=ratings(tensor, core) if has_ratings(tensor) else None,
+        members=tuple(_members(model, mode, named, accounts, scores[mode]) for mode in reversed(core.members)),
+    )
+
+
+def _members(
+    model: RingDetector, mode: str, named: pd.DataFrame, accounts: Accounts, judged: pd.DataFrame
+) -> CoreMembers:
+    rows = named[named["mode"] == mode]
+    codes = model.tensor_.vocabulary(mode).lookup(rows["entity"].to_numpy())
+    column = "probability" if "probability" in judged and judged["probability"].notna().any() else "score"
+    said, label = judged[column].to_numpy(), judged["label"].to_numpy()
+    known = {1.0: "known bad", 0.0: "known good"}
+    listed = tuple(
+        (
+            harmless(str(row["entity"])),
+            f"{row['strength']:.2f}",
+            f"{row['reviews']:,}",
+            short_probability(float(said[code])) if column == "probability" else f"{said[code]:.3g}",
+            known.get(float(label[code]), "" if label[code] != label[code] else f"{label[code]:g}"),
+        )
+        for row, code in zip(rows.to_dict("records"), codes, strict=True)
+    )
+    header = (harmless(mode, 30), "chance that it belongs", "reviews in the core", column, "label")
+    keys = tuple(accounts.key(mode, entity) for entity in rows["entity"])
+    return CoreMembers(counted(len(rows), harmless(mode, 30)), Table(header, listed, keys=keys))
+
+
+def _verdict(core: Core, scores: dict[str, pd.DataFrame], said: str) -> str:
+    """What is known and believed of the members of each mode; first what the search itself says, where it does."""
+    parts = [f"{said[:1].upper()}{said[1:]}."] if said and said != "nan" else []
+    for mode, members in reversed(core.members.items()):
+        judged = scores[mode].iloc[members.codes]
+        name = harmless(mode, 30)
+        bad, good = int((judged["label"] == 1).sum()), int((judged["label"] == 0).sum())
+        if "probability" not in judged or not judged["probability"].notna().any():
+            if bad or good:
+                parts.append(f"Of {counted(len(judged), name)}, {bad:,} are known bad and {good:,} known good.")
+            continue
+        doubted = int((judged["probability"] < DOUBTED).sum())
+        known = f"{bad:,} are known bad and {good:,} known good; " if bad or good else "none is labelled; "
+        parts.append(
+            f"Of {counted(len(judged), name)}, {known}the model doubts {doubted:,} (a probability below {DOUBTED:.0%})."
+        )
+        if doubted > len(judged) / 2:
+            parts.append(f"It takes most of these {plural(name)} for honest: the group may be one of shared taste.")
+    return " ".join(parts)
+
+
+def people(core: Core) -> str:
+    """``14 reviewers, 6 products and 6 sellers``."""
+    parts = [counted(len(m.codes), harmless(mode, 30)) for mode, m in core.members.items()]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def odds(core: Core) -> str:
+    """How surprising a core is, in a sentence."""
+    without = "lockstep" if core.window is not None else "lockstep and without shared tastes"
+    return (
+        f"A market without {without} shows such a group anywhere with a chance of at most {power_of_ten(core.log10_p)}."
+    )

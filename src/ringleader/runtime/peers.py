@@ -1,0 +1,145 @@
+"""Peers: the processes that share one piece of work, as one of them sees the others.
+
+The same program runs in every one of them, each on what it holds. Where it needs something of the others, it calls
+``exchange``: everybody gives one message for each, and gets one of each. ``Alone`` is a single process.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Peers(Protocol):
+    """``count`` processes, of which this is number ``rank`` (from 0)."""
+
+    rank: int
+    count: int
+
+    def exchange(self, messages: Sequence[Any]) -> list[Any]:
+        """One message for each process; returns those of all of them to this one, in the order of their numbers.
+
+        Messages are plain values and arrays; those received may be read-only.
+        """
+
+
+class Alone:
+    """One process: what it says to itself, it hears."""
+
+    rank, count = 0, 1
+
+    def exchange(self, messages: Sequence[Any]) -> list[Any]:
+        return list(messages)
+
+
+def gather(peers: Peers, value: T) -> list[T]:
+    """What every process has given, in the order of their numbers; the same list everywhere."""
+    return peers.exchange([value] * peers.count)
+
+
+class Abandoned(BaseException):
+    """The program of a worker is not wanted any more."""
+
+
+class Worker:
+    """One of several processes that run programs together; whoever holds it carries its messages.
+
+    A program is ``call(memory, peers, *arguments)``. It runs on a thread of its own up to its next exchange: ``start``
+    and ``go_on`` return (False, messages ...) there, one for each process, and (True, result, None ...) at its end.
+    ``memory`` stays from one program to the next.
+    """
+
+    def __init__(self, rank: int, count: int) -> None:
+        self.rank, self.count = rank, count
+        self.memory: dict[str, Any] = {}
+        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._own: Any = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+        """Run a program up to its first exchange, or its end."""
+        peers = _Peers(self.rank, self.count, self._inbox, self._outbox)
+        given = (call, peers, arguments, self._outbox)
+        self._thread = threading.Thread(target=self._run, args=given, daemon=True)
+        self._thread.start()
+        return self._next()
+
+    def abandon(self) -> None:
+        """Give up a program that waits for messages, because one of the others failed; it cleans up behind itself."""
+        self._inbox.put(Abandoned())
+        if self._thread is not None:
+            self._thread.join()
+        self._inbox, self._outbox, self._own = queue.Queue(), queue.Queue(), None
+
+    def go_on(self, *messages: Any) -> tuple[Any, ...]:
+        """Hand over the messages of the others, in the order of their numbers, and run on."""
+        received = list(messages)
+        received.insert(self.rank, self._own)
+        self._own = None
+        self._inbox.put(received)
+        return self._next()
+
+    def _run(
+        self, call: Callable[..., Any], peers: Peers, arguments: tuple[Any, ...], outbox: queue.Queue[tuple[str, Any]]
+    ) -> None:
+        try:
+            outbox.put(("done", call(self.memory, peers, *arguments)))
+        except Abandoned:
+            pass
+        except BaseException as error:  # whoever called ``start`` or ``go_on`` gets it
+            outbox.put(("failed", error))
+
+    def _next(self) -> tuple[Any, ...]:
+        kind, value = self._outbox.get()
+        if kind == "failed":
+            raise value
+        if kind == "done":
+            return (True, value, *[None] * (self.count - 1))
+        self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
+        return (False, *value)
+
+
+class _Peers:
+    """The others as a running program sees them."""
+
+    def __init__(self, rank: int, count: int, inbox: queue.Queue[Any], outbox: queue.Queue[tuple[str, Any]]) -> None:
+        self.rank, self.count, self._inbox, self._outbox = rank, count, inbox, outbox
+
+    def exchange(self, messages: Sequence[Any]) -> list[Any]:
+        if self.count == 1:
+            return list(messages)
+        self._outbox.put(("exchange", list(messages)))
+        received = self._inbox.get()
+        if isinstance(received, Abandoned):
+            raise received
+        answer: list[Any] = received
+        return answer
+
+
+class Runtime(Protocol):
+    """Where a fit may run instead of in this process."""
+
+    def start(self) -> AbstractContextManager[Workers]:
+        """Workers, for as long as the block runs."""
+
+
+class Workers(Runtime, Protocol):
+    """Processes that run programs together, as seen by the one that started them (the driver)."""
+
+    count: int
+    threads: int  # of each
+
+    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """``call(memory, peers, *arguments[p])`` in every worker p; their results in order.
+
+        Raises ``WorkerLost`` where a worker is gone; then ``restart`` makes new ones, with nothing in memory.
+        """
+
+    def restart(self) -> None:
+        """End all workers and start new ones."""

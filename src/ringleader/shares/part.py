@@ -1,0 +1,298 @@
+"""Part: what one worker of several holds of a fit, and its side of every sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ringleader.arrays import Codes, Factors, Floats, Numbers
+from ringleader.counters import stream_key
+from ringleader.kernels.layout import (
+    CHUNK,
+    LIKELIHOOD_PIECE,
+    Blocks,
+    Rule,
+    Statistics,
+    Terms,
+    View,
+    plan_blocks,
+    read_only,
+)
+from ringleader.kernels.protocol import DivisibleBackend
+from ringleader.kernels.tree import TreeNodes, join_nodes, whole_nodes
+from ringleader.known.labels import Target
+from ringleader.model.priors import labelled_rows
+from ringleader.model.problem import Problem
+from ringleader.model.state import State
+from ringleader.runtime.peers import Peers, gather
+from ringleader.shares.deal import RANGE, ChunkPlaces, Deal
+from ringleader.shares.draws import DrawnCells, draw, group_draws, send_drawn
+from ringleader.shares.ranges import Ranges
+from ringleader.shares.table import RowTable
+from ringleader.tensor.sparse import group_codes
+
+
+class Rows(NamedTuple):
+    """What a worker carries from sweep to sweep."""
+
+    factors: dict[int, Factors]  # of each mode: its own rows; all of them where the mode is not dealt out
+    second: dict[int, Factors]  # statistics of its own entities, where the learner carries any
+    first: dict[int, Floats]
+    common: State  # what every worker has: no rows of factors, of the statistics only lambda's
+
+
+class Part:
+    """The share of one worker; ``Share`` says what a pass asks of it.
+
+    ``open`` begins a sweep: draws its negatives, and lays out the rows that are needed for it.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        ranges: Ranges,
+        problem: Problem,
+        pool: Codes,
+        chunks: Mapping[int, ChunkPlaces],
+    ) -> None:
+        """problem : settings and the labels of all; its tensor is empty. pool : what negatives are drawn from."""
+        backend = problem.backend
+        assert isinstance(backend, DivisibleBackend)  # others are refused before anything is dealt
+        self.peers, self.ranges, self.backend = peers, ranges, backend
+        self.problem = self.all_targets = problem
+        self.pool, self.chunks = pool, chunks
+        self.deals: dict[int, Deal] = {}
+        self._lists: dict[int, tuple[Numbers, Codes]] = {}
+        self.rows: Rows | None = None
+
+    def hold(self, key: int, cells: Deal) -> None:
+        """Take some of the cells that belong to this worker."""
+        self.deals[key] = cells
+        for mode, dealt in enumerate(self.ranges.dealt):
+            if dealt and self._deal_of(mode) == key:
+                first, last = self.ranges.own(mode, self.peers.rank)
+                self._lists[mode] = group_codes(cells.codes[: cells.own, mode] - first, last - first)
+            elif not dealt and key == RANGE:
+                self._lists[mode] = group_codes(cells.codes[:, mode], self.ranges.shape[mode])
+
+    def open(self, rows: Rows) -> None:
+        """Begin a sweep from these rows."""
+        config, ranges = self.problem.config, self.ranges
+        contrast, negatives, modes = config.contrast, config.negatives, len(ranges.shape)
+        stream = rows.common.sweep if self.problem.redraws else 0
+        key = stream_key(config.seed, stream)
+        drawn = {}
+        for k, cells in self.deals.items():
+            drawn[k] = np.empty((len(cells.numbers), negatives), np.int32)
+            in_a_row = cells.own if k == RANGE else 0
+            draw(self.backend, cells, in_a_row, self.pool, key, drawn[k], config.threads)
+        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE])
+        needed: dict[int, list[Any]] = {}
+        for mode in (k for k, dealt in enumerate(ranges.dealt) if dealt):
+            needed[mode] = [cells.codes[:, mode] for cells in self.deals.values()]
+            needed[mode] += drawn.values() if mode == contrast else [foreign.codes[:, mode]]
+        self.table = table = RowTable(ranges, self.peers, needed)
+        # The rows that move first need not come before they have moved.
+        table.fill(rows.factors, self.problem.sweep_order()[1:])
+        self.tuples: dict[int, Codes] = {}
+        for k, cells in self.deals.items():
+            behind = len(foreign.codes) if k == self._deal_of(contrast) else 0
+            tuples = np.zeros((len(cells.numbers) + behind, modes + negatives), np.int32)
+            own = tuples[: len(cells.numbers)]
+            for mode in range(modes):
+                own[:, mode] = table.places(mode, cells.codes[:, mode])
+                if behind and mode != contrast:
+                    tuples[len(own) :, mode] = table.places(mode, foreign.codes[:, mode])
+            own[:, modes:] = table.places(contrast, drawn.pop(k))
+            self.tuples[k] = read_only(tuples)
+            if behind and len(cells.weights) > 1:
+                self.contrast_weights = np.concatenate([cells.weights, foreign.weights])
+        self.contrast_lists = self._group_draws(foreign)
+        self._open_state(rows)
+
+    def _open_state(self, rows: Rows) -> None:
+        """The state of a sweep over the rows in the table, and the worker's own labels among them."""
+        table, common = self.table, rows.common
+        second, first = common.second, common.first
+        if rows.first:
+            count = int(table.starts[-1]) + 1
+            second = np.zeros((count, common.second.shape[1]), common.second.dtype)  # pages are made when written
+            first = np.zeros((count, common.first.shape[1]))
+            second[-1], first[-1] = common.second[-1], common.first[-1]
+            for mode, statistics in rows.first.items():
+                here = self._own_rows(mode)
+                second[here], first[here] = rows.second[mode], statistics
+        targets, self.label_places = [], []
+        begin, kept = 0, []
+        for target in self.all_targets.targets:
+            low, high = self.ranges.own(target.mode, self.peers.rank)
+            mine = np.flatnonzero((target.codes >= low) & (target.codes < high))
+            codes = table.places(target.mode, target.codes[mine])
+            targets.append(Target(target.mode, target.name, target.kind, codes, target.values[mine]))
+            self.label_places.append(mine)
+            kept.append(begin + mine)
+            begin += len(target.codes)
+        self.problem = dataclasses.replace(self.all_targets, targets=tuple(targets))
+        self.cavities = common.cavities.copy()
+        own_labels = np.concatenate([np.zeros(0, np.int64), *kept])
+        self.state = State(
+            factors=table.rows,
+            starts=table.starts,
+            component_weights=common.component_weights.copy(),
+            shrinkage=common.shrinkage.copy(),
+            heads=common.heads.copy(),
+            noise=common.noise.copy(),
+            cavities=common.cavities[own_labels],
+            second=second,
+            first=first,
+            sweep=common.sweep,
+            steps=common.steps,
+        )
+
+    def close(self, state: State) -> Rows:
+        """End a sweep: what the worker carries to the next one."""
+        table, modes = self.table, range(len(self.ranges.shape))
+        factors = {
+            k: (table.mode_rows(k)[table.own(k)] if self.ranges.dealt[k] else table.mode_rows(k)).copy() for k in modes
+        }
+        second: dict[int, Factors] = {}
+        first: dict[int, Floats] = {}
+        if len(state.first):
+            second = {k: state.second[self._own_rows(k)].copy() for k in modes}
+            first = {k: state.first[self._own_rows(k)].copy() for k in modes}
+        common = state.replace(
+            factors=np.zeros((0, state.rank), state.factors.dtype),
+            cavities=self.cavities,
+            second=state.second[-1:].copy(),
+            first=state.first[-1:].copy(),
+        )
+        self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # room for those of the next sweep
+        return Rows(factors, second, first, common)
+
+    def movable(self, mode: int) -> int:
+        return self.ranges.shape[mode]
+
+    def sweep(self, mode: int, rule: Rule, rate: float, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
+        config = self.problem.config
+        if not self.ranges.dealt[mode]:
+            self._sweep_together(mode, rule, rate, terms, statistics, cavity)
+            return
+        blocks = self._blocks(mode)
+        blocks = blocks._replace(rate=np.full(len(blocks.entities), rate))
+        self.backend.sweep_blocks(self._view(mode), blocks, rule, terms, statistics, cavity)
+        last = mode == config.contrast
+        if not last or config.learn_lambda or config.track_objective or config.heldout:
+            self.table.refresh([mode])
+
+    def labelled_rows(self, target: int) -> Floats:
+        mine = labelled_rows(self.problem, self.state, target)
+        rows = labelled_rows(self.all_targets, self.state.replace(cavities=self.cavities), target)
+        for places, received in gather(self.peers, (self.label_places[target], mine)):
+            rows[places] = received
+        return rows
+
+    def lambda_moments(self, rule: Rule) -> tuple[Floats, Floats]:
+        view = self._view(RANGE)
+
+        def sums(first: int, last: int) -> Floats:
+            gradient, curvature = self.backend.lambda_moments(view, np.arange(first, last, dtype=np.int32), rule)
+            return np.concatenate([gradient[None], curvature])
+
+        parts = gather(self.peers, self._nodes_of_range(CHUNK, sums, (self.state.rank + 1, self.state.rank)))
+        total = joined(parts, -(-self.ranges.n_cells // CHUNK))
+        return total[0], total[1:]
+
+    def likelihoods(self, heldout: bool) -> TreeNodes:
+        """Log-likelihoods of cells and negatives, in pieces that begin in this range; ``joined`` adds them up."""
+        view, cells = self._view(RANGE), self.deals[RANGE]
+        weights = cells.heldout if heldout else cells.weights
+
+        def sums(first: int, last: int) -> Floats:
+            part = view._replace(
+                tuples=view.tuples[first:last], weights=weights if len(weights) == 1 else weights[first:last]
+            )
+            return np.array(self.backend.log_likelihood(part))
+
+        return self._nodes_of_range(LIKELIHOOD_PIECE, sums, (2,))
+
+    def _nodes_of_range(self, size: int, sums: Any, shape: tuple[int, ...]) -> TreeNodes:
+        """Nodes of sums over all cells, in chunks of ``size`` that begin in this worker's range."""
+        first, last = (int(c) for c in self.ranges.cells[self.peers.rank : self.peers.rank + 2])
+        owner, level, place = whole_nodes(-(-first // size), -(-last // size))
+        found = np.zeros((len(owner), *shape))
+        for n, (high, p) in enumerate(zip(level, place, strict=True)):
+            end = min(((int(p) + 1) << int(high)) * size, self.ranges.n_cells)
+            found[n] = sums((int(p) << int(high)) * size - first, end - first)
+        return TreeNodes(owner, level, place, found)
+
+    def _sweep_together(
+        self, mode: int, rule: Rule, rate: float, terms: Terms, statistics: Statistics, cavity: Floats
+    ) -> None:
+        """Move a mode whose cells lie with everyone: sums to the owners, who step and send the rows to all."""
+        chunks, (begins, cells) = self.chunks[mode], self._lists[mode]
+        entity, level, place = whole_nodes(-(-chunks.first // CHUNK), -(-chunks.last // CHUNK))
+        first = (place << level) * CHUNK
+        end = np.minimum(((place + 1) << level) * CHUNK, chunks.length[entity])
+        shift = begins[entity] - chunks.first[entity]
+        blocks = plan_blocks(mode, entity, (first + shift, end + shift, cells))
+        gradient, curvature = self.backend.block_moments(self._view(RANGE), blocks, rule)
+        sums = np.concatenate([gradient[:, None], curvature], axis=1)
+        cuts = self.ranges.cuts(mode, entity)
+        parts = self.peers.exchange(
+            [TreeNodes(entity[a:b], level[a:b], place[a:b], sums[a:b]) for a, b in itertools.pairwise(cuts)]
+        )
+        nodes = TreeNodes(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        low, high = self.ranges.own(mode, self.peers.rank)
+        leaves = -(-chunks.length[low:high] // CHUNK)
+        total = join_nodes(nodes._replace(owner=nodes.owner - low), leaves)
+        none = np.zeros(high - low, np.int64)
+        own = plan_blocks(mode, np.arange(low, high), (none, none, cells), rate=np.full(high - low, rate))
+        moments = total[:, 0], total[:, 1:]
+        self.backend.step_blocks(self._view(RANGE), own, rule, terms, statistics, cavity, moments)
+        self.table.spread(mode)
+
+    def _blocks(self, mode: int) -> Blocks:
+        """The blocks of the worker's own entities of a dealt mode."""
+        offsets, cells = self._lists[mode]
+        own = self.table.own(mode)
+        drawn = None
+        if mode == self.problem.config.contrast and self.problem.config.negatives:
+            places, drawn_cells = self.contrast_lists
+            drawn = (places[:-1], places[1:], drawn_cells)
+        return plan_blocks(mode, np.arange(own.start, own.stop), (offsets[:-1], offsets[1:], cells), drawn)
+
+    def _group_draws(self, foreign: DrawnCells) -> tuple[Any, Codes]:
+        contrast = self.problem.config.contrast
+        first, last = self.ranges.own(contrast, self.peers.rank)
+        offsets, cells = group_draws(self.backend, foreign, first, last - first)
+        return offsets, np.asarray(cells + len(self.deals[self._deal_of(contrast)].numbers), np.int32)
+
+    def _view(self, key: int) -> View:
+        """The view of the cells of a dealt mode, or of this worker's range."""
+        config, table = self.problem.config, self.table
+        deal = self._deal_of(key) if key != RANGE else RANGE
+        tuples, weights = self.tuples[deal], self.deals[deal].weights
+        if key == config.contrast:
+            weights = self.contrast_weights if len(weights) > 1 else weights
+        else:
+            tuples = tuples[: len(self.deals[deal].numbers)]
+        starts, rows = table.starts[:-1], int(table.starts[-1])
+        return View(tuples, weights, config.contrast, table.rows, starts, rows, self.state.component_weights)
+
+    def _deal_of(self, mode: int) -> int:
+        """The key of the cells of a dealt mode."""
+        return RANGE if mode == 0 else mode
+
+    def _own_rows(self, mode: int) -> slice:
+        own, start = self.table.own(mode), int(self.table.starts[mode])
+        return slice(start + own.start, start + own.stop)
+
+
+def joined(parts: list[TreeNodes], leaves: int) -> Floats:
+    """The sum over all cells from the nodes of every worker."""
+    nodes = TreeNodes(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return np.asarray(join_nodes(nodes, [leaves])[0])

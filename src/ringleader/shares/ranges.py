@@ -1,0 +1,59 @@
+"""Ranges: which worker answers for which entities and cells.
+
+Every entity of every mode has one owner, and its row moves there. The cells of an entity lie with its owner in modes
+that are dealt out; in the others (few entities, such as ratings) everyone has all rows and sums over its own cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Numbers
+from ringleader.kernels.layout import SOLVE_COST
+from ringleader.model.config import ModelConfig
+from ringleader.tensor.sparse import SparseTensor
+
+DEALT_FROM = 4_000
+"""Entities from which a mode is dealt out; it changes no bit. The sums of an entity are 5 KB that travel (rank 24), a
+dealt mode is one more copy of the cells. Of 1,000, 5,000 and 20,000 the last cost a quarter more (500,000 cells)."""
+
+
+class Ranges(NamedTuple):
+    """Worker p answers for entities ``bounds[k][p]`` to below ``bounds[k][p + 1]`` of mode k, and so for cells."""
+
+    shape: tuple[int, ...]  # entities of each mode
+    n_cells: int
+    bounds: tuple[Numbers, ...]  # of each mode (P + 1,)
+    dealt: tuple[bool, ...]  # of each mode: whether the cells of an entity lie with its owner
+    cells: Numbers  # (P + 1,)
+
+    @property
+    def workers(self) -> int:
+        return len(self.cells) - 1
+
+    def own(self, mode: int, rank: int) -> tuple[int, int]:
+        """First entity of a worker, and the first that is not its any more."""
+        return int(self.bounds[mode][rank]), int(self.bounds[mode][rank + 1])
+
+    def cuts(self, mode: int, codes: npt.NDArray[Any]) -> Numbers:
+        """Where the entities of each worker begin in ascending codes, (P + 1,)."""
+        return np.asarray(np.searchsorted(codes, self.bounds[mode]), np.int64)
+
+
+def cut_ranges(tensor: SparseTensor, config: ModelConfig, workers: int, dealt_from: int = DEALT_FROM) -> Ranges:
+    """Ranges of about equal work. The contrast mode is always dealt out: its lists change with every sweep."""
+    bounds, dealt = [], []
+    for mode, size in enumerate(tensor.shape):
+        cost = np.concatenate([[0], np.cumsum(tensor.degrees(mode) * (1 + config.negatives) + SOLVE_COST)])
+        wanted = cost[-1] * np.arange(1, workers) / workers
+        inner = np.searchsorted(cost, wanted)
+        bounds.append(np.concatenate([[0], inner, [size]]).astype(np.int64))
+        dealt.append(mode == config.contrast or size > dealt_from)
+    cells = np.linspace(0, tensor.n_cells, workers + 1).astype(np.int64)
+    if dealt[0]:
+        # Cells are sorted by their first code: those of a range of entities are a range of cells.
+        cells = tensor.grouping(0).offsets[bounds[0]]
+    return Ranges(tensor.shape, tensor.n_cells, tuple(bounds), tuple(dealt), np.asarray(cells, np.int64))

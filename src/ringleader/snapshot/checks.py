@@ -1,0 +1,162 @@
+"""Whether what a model folder says fits together, asked before anything computes with it.
+
+A checksum tells that a part is as it was written, not that it was written by us: codes beyond a vocabulary would make
+compiled loops read memory that is not theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ringleader.errors import ModelFileError
+from ringleader.known.labels import Labels
+from ringleader.model.state import State
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Lengths = tuple[str | None, ...]
+
+VALUE_TYPES = {"id": pa.large_string(), "category": pa.large_string(), "number": pa.float64(), "time": pa.int64()}
+LARGEST_COUNT = 1 << 50
+"""Rows of one cell; sums of counts stay within 64 bits."""
+
+SHAPES: dict[str, dict[str, Lengths]] = {
+    "evidence": {"log_odds": ("cells",), "left_out": ("cells",), "evidence": ("cells",)},
+    "suspicion": {"parts": (None, "entities"), "evidence": ("entities",)},
+    "inputs": {"values": ("entities", None), "ranks": ("entities", None)},
+    "transfer": {"parts": (None, "entities"), "neighbours": (None, "entities")},
+    "head": {"judgement": (None, "entities"), "label_columns": ("entities", None), "ranks": ("entities", None)},
+    "lockstep": {f"{side}_{what}": ("cells",) for side in ("boost", "attack") for what in ("scores", "direct")},
+}
+"""By kind of part, the lengths of its arrays: cells and entities are the model's, None is any."""
+
+
+def require(holds: bool | np.bool_, said: str) -> None:
+    """Refuses a model of which something does not hold."""
+    if not holds:
+        raise ModelFileError(f"{said}; the model is damaged or was not written by ringleader: restore it or fit again")
+
+
+def check_meta(meta: Mapping[str, Any], parameters: Sequence[str]) -> None:
+    """The manifest has every field, each of its kind."""
+    fields: dict[str, type | tuple[type, ...]] = {
+        "modes": list,
+        "data": str,
+        "complete": bool,
+        "heads": (int, type(None)),
+        "parameters": dict,
+        "config": dict,
+        "reading": dict,
+        "labels": (dict, type(None)),
+        "report": (dict, type(None)),
+        "history": list,
+    }
+    for name, kinds in fields.items():
+        require(name in meta and isinstance(meta[name], kinds), f"the manifest has no proper {name!r}")
+    require(not isinstance(meta["heads"], bool), "the manifest has no proper 'heads'")
+    require(set(parameters) <= set(meta["parameters"]), "the manifest has not all parameters")
+    require(all(isinstance(entry, dict) for entry in meta["history"]), "the manifest has no proper 'history'")
+    for mode in meta["modes"]:
+        require(isinstance(mode, dict) and isinstance(mode.get("mode"), str), "the manifest has a mode without a name")
+        require(mode.get("kind") in list(VALUE_TYPES), f"mode {mode.get('mode')!r} has no known kind")
+        seconds, edges = mode.get("bin_seconds"), mode.get("edges")
+        require(seconds is None or (type(seconds) is int and seconds > 0), f"mode {mode['mode']!r} has no proper bins")
+        numbers = edges is None or (isinstance(edges, list) and all(type(e) in (int, float) for e in edges))
+        require(numbers, f"mode {mode['mode']!r} has no proper edges")
+    reading = meta["reading"]
+    texts = reading.get("modes", [])
+    require(set(reading) <= {"modes"}, "the manifest says in no known way how the reviews were read")
+    require(isinstance(texts, list) and all(isinstance(t, str) for t in texts), "the manifest has no proper 'reading'")
+
+
+def check_vocabulary(vocabulary: Vocabulary) -> None:
+    values = vocabulary.values
+    said = f"the vocabulary of {vocabulary.mode!r}"
+    require(values.type == VALUE_TYPES[vocabulary.kind] or str(values.type) == "string", f"{said} has a wrong type")
+    require(values.null_count == 0, f"{said} has empty values")
+    require(len(values.unique()) == len(values), f"{said} has values twice")
+
+
+def check_tensor(tensor: SparseTensor) -> None:
+    require(tensor.n_cells > 0, "the tensor has no cells")
+    low, high = tensor.coordinates.min(axis=0), tensor.coordinates.max(axis=0)
+    require((low >= 0).all() and (high < np.array(tensor.shape)).all(), "the tensor has codes beyond its vocabularies")
+    require(tensor.counts.min() > 0 and tensor.counts.max() < LARGEST_COUNT, "the tensor has impossible counts")
+
+
+def check_state(state: State, tensor: SparseTensor, rank: int) -> None:
+    starts = np.concatenate([[0], np.cumsum(tensor.shape)])
+    require(np.array_equal(state.starts, starts), "the state is of other entities than the tensor")
+    rows = int(starts[-1])
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "factors": (rows, rank),
+        "component_weights": (rank,),
+        "shrinkage": (rank,),
+        "heads": (None, rank + 1),
+        "noise": (len(state.heads),),
+        "cavities": (None, rank),
+        "first": (None, rank),
+        "second": (None, None),
+    }
+    for name, shape in shapes.items():
+        array = getattr(state, name)
+        fits = array.ndim == len(shape) and all(b is None or a == b for a, b in zip(array.shape, shape, strict=True))
+        require(fits and array.dtype.kind == "f", f"{name} of the state has a wrong shape")
+        require(not array.size or np.isfinite(array).all(), f"{name} of the state has numbers that are not finite")
+
+
+def check_labels(labels: Labels, tensor: SparseTensor) -> None:
+    texts = all(isinstance(text, str) for entry in labels.entries for text in entry[:3])
+    require(texts and labels.target_kind in ("binary", "real"), "the labels are no names and targets")
+    require(all(np.isfinite(entry.value) for entry in labels.entries), "a label is no finite number")
+    require({entry.mode for entry in labels.entries} <= set(tensor.modes), "a label is of a mode that is not there")
+
+
+def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -> None:
+    """The arrays of a derived part have the lengths of the model, and their codes are codes of it.
+
+    part : its name, such as ``suspicion-0``; entities : of the mode it is about
+    """
+    kind = part.split("-")[0].split("_")[0]
+    lengths = {"cells": tensor.n_cells, "entities": entities}
+    for name, shape in SHAPES.get(kind, {}).items():
+        if name not in arrays:
+            continue
+        array = arrays[name]
+        fits = array.ndim == len(shape) and all(
+            b is None or a == lengths[b] for a, b in zip(array.shape, shape, strict=True)
+        )
+        require(fits, f"{name} of {part} has a wrong shape")
+        require(array.dtype.kind != "f" or np.isfinite(array).all(), f"{name} of {part} is not finite")
+    if kind == "head":
+        require(_are_codes(arrays["codes"], entities), f"{part} names entities that are not there")
+        require(arrays["root"].shape[:1] == arrays["weights"].shape, f"root of {part} has a wrong shape")
+    if kind == "cores":
+        require(_are_codes(arrays["cells"], tensor.n_cells), "a core has reviews that are not there")
+        require(_are_codes(arrays["member_codes"], max(tensor.shape)), "a core has members that are not there")
+        require(len(arrays["cells"]) == arrays["cell_lengths"].sum(), "the cores have wrong lengths")
+        require(len(arrays["member_codes"]) == arrays["member_lengths"].sum(), "the cores have wrong lengths")
+    if kind == "lockstep":
+        for side in ("boost", "attack", "single"):
+            _check_graph(arrays, side, entities)
+
+
+def _check_graph(arrays: Arrays, side: str, actors: int) -> None:
+    """A graph of actors as compressed rows: nothing points beyond its end."""
+    data, indices, pointers = (arrays[f"{side}_{name}"] for name in ("data", "indices", "indptr"))
+    said = f"{side} of lockstep is no graph of the actors"
+    rows, columns = arrays[f"{side}_shape"].tolist()
+    require(rows == actors and (columns == actors or side == "single"), said)
+    require(pointers.shape == (actors + 1,) and pointers.dtype.kind == "i" and indices.ndim == 1, said)
+    require(pointers[0] == 0 and (np.diff(pointers) >= 0).all() and pointers[-1] == len(indices), said)
+    require(data.shape == indices.shape and np.isfinite(data).all() and _are_codes(indices, columns), said)
+
+
+def _are_codes(codes: npt.NDArray[Any], size: int) -> bool:
+    return codes.dtype.kind == "i" and codes.ndim == 1 and (not codes.size or (codes.min() >= 0 and codes.max() < size))

@@ -1,0 +1,161 @@
+"""Sweeps on workers: the bits of one process, for any number of workers and any way to deal the modes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from in_process import InProcess
+from markets import SIZES, small_problem
+
+from ringleader.errors import SettingsError, WorkerLost
+from ringleader.learners.cluster import ClusterLearner
+from ringleader.learners.loop import SweepInfo, fit_loop, get_learner
+from ringleader.model.config import ModelConfig
+from ringleader.model.problem import Problem
+from ringleader.model.start import start_state
+from ringleader.model.state import State
+from ringleader.shares.ranges import cut_ranges
+
+FITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("default", {}),
+    "default with labels": ("default", {"labels": True}),
+    "corrected, without labels": ("corrected", {}),
+    "corrected, labels move the factors": ("corrected", {"labels": True}),
+    "held-out reviews, weighted cells, another contrast": (
+        "default",
+        {"heldout": 0.1, "count_weight": "log", "contrast": 1},
+    ),
+    "online EM": ("corrected", {"labels": True, "learner": "online-em"}),
+    "batch EM": ("default", {"labels": True, "learner": "batch-em"}),
+    "gradients over all entries": ("default", {"learner": "sgd", "batch_size": 0}),
+    "single precision without negatives": ("default", {"dtype": "float32", "negatives": 0}),
+    "the same negatives in every sweep": ("default", {"redraw": False}),
+    "no objective": ("default", {"track_objective": False}),
+}
+
+
+def on_workers(problem: Problem, state: State, workers: Any, dealt_from: int) -> tuple[State, list[SweepInfo]]:
+    learner = ClusterLearner(workers, get_learner(problem.config.learner), dealt_from)
+    return fit_loop(problem, state, learner, measure=learner.likelihoods)
+
+
+def assert_same(found: tuple[State, list[SweepInfo]], expected: tuple[State, list[SweepInfo]]) -> None:
+    for name, array in expected[0].to_arrays().items():
+        np.testing.assert_array_equal(found[0].to_arrays()[name], array, err_msg=name)
+    assert repr(found[1]) == repr(expected[1])  # every likelihood to its last digit, NaN where there is none
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_any_number_of_workers_gives_the_bits_of_one_process(fit: str) -> None:
+    preset, settings = FITS[fit]
+    problem = small_problem(preset, **settings)
+    start = start_state(problem)
+    expected = fit_loop(problem, start)
+    for workers, dealt_from in ((1, 100), (2, 10), (2, 10**9), (3, 30)):
+        assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
+
+
+def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
+    problem = small_problem(labels=True)
+    start = start_state(problem)
+    assert_same(on_workers(problem, start, InProcess(9), 3), fit_loop(problem, start))
+
+
+def test_threads_of_a_worker_do_not_change_a_bit() -> None:
+    problem = small_problem("corrected", labels=True)
+    start = start_state(problem)
+    assert_same(on_workers(problem, start, InProcess(2, threads=2), 100), fit_loop(problem, start))
+
+
+def test_a_fit_goes_on_with_another_number_of_workers() -> None:
+    problem = small_problem("corrected", labels=True)
+    state = start_state(problem)
+    expected = fit_loop(problem, state)[0]
+    for workers in (3, 1, 2):
+        learner = ClusterLearner(InProcess(workers), get_learner(problem.config.learner), 100)
+        stored = State.from_arrays(state.to_arrays())  # as from a checkpoint
+        state, _ = fit_loop(problem, stored, learner, sweeps=1, measure=learner.likelihoods)
+    for name, array in expected.to_arrays().items():
+        np.testing.assert_array_equal(state.to_arrays()[name], array, err_msg=name)
+
+
+class Mortal(InProcess):
+    """Loses all it holds at some calls."""
+
+    def __init__(self, count: int, deaths: set[int]) -> None:
+        super().__init__(count)
+        self.deaths, self.calls, self.restarts = deaths, 0, -1
+
+    def run(self, call: Any, arguments: Any) -> list[Any]:
+        self.calls += 1
+        if self.calls in self.deaths:
+            raise WorkerLost("worker 1 is gone")
+        return super().run(call, arguments)
+
+
+@pytest.mark.parametrize("death", range(1, 8))  # while dealing cells and rows out, and in each sweep
+def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
+    problem = small_problem(labels=True)
+    start = start_state(problem)
+    with pytest.warns(UserWarning, match=r"worker 1 is gone; new workers do sweep \d again"):
+        found = on_workers(problem, start, Mortal(2, {death}), 100)
+    assert_same(found, fit_loop(problem, start))
+
+
+@pytest.mark.filterwarnings("ignore:worker 1 is gone")
+def test_workers_that_are_lost_again_and_again_stop_the_fit_with_what_to_do() -> None:
+    problem = small_problem()
+    learner = ClusterLearner(Mortal(2, set(range(1, 99))), get_learner("natural-gradient"), 100)
+    with pytest.raises(WorkerLost, match=r"worker 1 is gone; sweep 1 was tried 3 times; .* go on with --resume"):
+        learner.sweep(problem, start_state(problem))
+
+
+def test_a_worker_gets_its_share_of_the_cells_and_no_more() -> None:
+    problem = small_problem()
+    workers = InProcess(4)
+    learner = ClusterLearner(workers, get_learner("natural-gradient"), 100)
+    learner.sweep(problem, start_state(problem))
+    cells = problem.tensor.n_cells
+    for worker in workers.workers:
+        part = worker.memory["part"]
+        for deal in part.deals.values():
+            assert deal.own < 0.6 * cells
+        # Of a dealt mode it holds rows that its cells name, of the others all.
+        assert all(len(part.table.codes[k]) <= SIZES[k] for k in part.table.codes)
+        assert set(part.table.codes) == {0, 1}
+
+
+def test_ranges_cover_every_entity_and_cell_once() -> None:
+    tensor = small_problem().tensor
+    for workers in (1, 2, 3, 8, 50):
+        ranges = cut_ranges(tensor, ModelConfig(), workers, 30)
+        assert ranges.dealt == (True, True, True, False, False)
+        for mode, size in enumerate(SIZES):
+            assert ranges.bounds[mode][0] == 0
+            assert ranges.bounds[mode][-1] == size
+            assert (np.diff(ranges.bounds[mode]) >= 0).all()
+        assert ranges.cells[0] == 0
+        assert ranges.cells[-1] == tensor.n_cells
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learner": "gibbs"}, "learner gibbs runs in one process only"),
+        ({"learner": "sgd"}, r"batches of 4096 cells \(learner sgd\) run in one process only"),
+        ({"backend": "reference"}, "backend reference runs in one process only"),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    problem = small_problem(**settings)
+    with pytest.raises(SettingsError, match=message):
+        on_workers(problem, start_state(problem), InProcess(2), 100)
+
+
+def test_new_reviews_are_taken_in_by_one_process() -> None:
+    problem = small_problem()
+    learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"))
+    with pytest.raises(SettingsError, match="moves all entities"):
+        learner.sweep(problem, start_state(problem), {0: np.ones(1)})

@@ -1,0 +1,126 @@
+"""Sums along the fixed tree: whoever adds which part, the bits are those of the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_kernels_backends import RULE, blocks_of, random_view
+
+from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, no_statistics, no_terms, plan_blocks
+from ringleader.kernels.protocol import get_backend
+from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+
+numba = get_backend("numba", 1)
+
+
+def by_definition(leaves: list[float]) -> float:
+    """The left half, which is the largest power of two below all, plus the right half."""
+    if len(leaves) == 1:
+        return leaves[0]
+    half = 1 << (len(leaves) - 1).bit_length() - 1
+    return by_definition(leaves[:half]) + by_definition(leaves[half:])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 64, 100, 1023])
+def test_the_tree_is_the_one_that_is_defined(count: int) -> None:
+    leaves = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count).clip(0, 12)
+    assert float(tree_sum(leaves)) == by_definition(leaves.tolist())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_leaves_join_to_the_bits_of_the_whole_wherever_they_are_cut(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 70, 9)
+    lists = [rng.normal(size=(n, 2)) for n in counts]
+    nodes: list[TreeNodes] = []
+    cuts = [np.sort(np.concatenate([[0, n], rng.integers(0, n + 1, 3)])) for n in counts]
+    for worker in range(4):
+        owner, level, place = whole_nodes([c[worker] for c in cuts], [c[worker + 1] for c in cuts])
+        sums = [tree_sum(lists[o][p << v : (p + 1) << v]) for o, v, p in zip(owner, level, place, strict=True)]
+        nodes.append(TreeNodes(owner, level, place, np.reshape(sums, (len(owner), 2))))
+    together = TreeNodes(*(np.concatenate(parts) for parts in zip(*nodes, strict=True)))
+    np.testing.assert_array_equal(join_nodes(together, counts), [tree_sum(leaves) for leaves in lists])
+
+
+def test_a_missing_leaf_is_noticed() -> None:
+    with pytest.raises(ValueError, match="lacks"):
+        join_nodes(TreeNodes(np.zeros(1, int), np.zeros(1, int), np.ones(1, int), np.ones(1)), [2])
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_lists_cut_at_nodes_give_the_moments_of_the_whole(mode: int) -> None:
+    view, sizes = random_view(3, 7, cells=60_000, spread=6)
+    whole = blocks_of(view, sizes, mode)
+    length = (whole.ends - whole.begins) + (whole.drawn_ends - whole.drawn_begins)
+    leaves = np.maximum(-(-length // CHUNK), 1)
+    middle = leaves // 3
+    parts = []
+    for first, last in ((np.zeros_like(middle), middle), (middle, leaves)):
+        owner, level, place = whole_nodes(first, last)
+        begin = place << level
+        end = np.minimum((begin + (1 << level)) * CHUNK, length[owner])
+        begin = begin * CHUNK
+        own = (whole.ends - whole.begins)[owner]
+        lists = (
+            whole.begins[owner] + np.minimum(begin, own),
+            whole.begins[owner] + np.minimum(end, own),
+            whole.cells,
+        )
+        drawn = (
+            whole.drawn_begins[owner] + np.maximum(begin - own, 0),
+            whole.drawn_begins[owner] + np.maximum(end - own, 0),
+            whole.drawn_cells,
+        )
+        blocks = plan_blocks(mode, whole.entities[owner], lists, drawn)
+        gradient, curvature = numba.block_moments(view, blocks, RULE)
+        both = np.concatenate([gradient[:, None], curvature], axis=1)
+        parts.append(TreeNodes(owner, level, place, both))
+    joined = join_nodes(TreeNodes(*(np.concatenate(p) for p in zip(*parts, strict=True))), leaves)
+    gradient, curvature = numba.block_moments(view, whole, RULE)
+    np.testing.assert_array_equal(joined[:, 0], gradient)
+    np.testing.assert_array_equal(joined[:, 1:], curvature)
+
+
+@pytest.mark.parametrize("name", ["numba", "reference"])
+@pytest.mark.parametrize("action", [0, 1, 2])
+def test_a_step_from_given_moments_is_the_sweep(name: str, action: int) -> None:
+    view, sizes = random_view(3, 6, cells=9000 if name == "numba" else 300, spread=8)
+    backend, rule = get_backend(name, 2), RULE._replace(action=action, step=0.05 if action == 1 else 0.8)
+    for mode in range(3):
+        blocks = blocks_of(view, sizes, mode)
+        moved = []
+        for given in (False, True):
+            mine = view._replace(factors=view.factors.copy())
+            statistics = no_statistics(6)
+            if action == 2:
+                statistics = statistics._replace(second=np.zeros((sizes[mode], 21)), first=np.zeros((sizes[mode], 6)))
+            rest = (rule, no_terms(6), statistics, np.zeros((0, 6)))
+            if given:
+                backend.step_blocks(mine, blocks, *rest, backend.block_moments(view, blocks, rule))  # type: ignore[attr-defined]
+            else:
+                backend.sweep_blocks(mine, blocks, *rest)
+            moved.append(mine.factors)
+        np.testing.assert_array_equal(*moved)
+
+
+def test_likelihoods_and_lambda_of_nodes_join_to_those_of_the_whole() -> None:
+    view, _ = random_view(3, 5, cells=70_000)
+    cells = np.arange(70_000, dtype=np.int32)
+    for size, leaves in ((CHUNK, -(-70_000 // CHUNK)), (LIKELIHOOD_PIECE, -(-70_000 // LIKELIHOOD_PIECE))):
+        runs = [whole_nodes(first, last) for first, last in ((0, 7), (7, 11), (11, leaves))]
+        owner, level, place = (np.concatenate(parts) for parts in zip(*runs, strict=True))
+        spans = [((p << v) * size, min(((p + 1) << v) * size, 70_000)) for v, p in zip(level, place, strict=True)]
+        if size == CHUNK:
+            found = [numba.lambda_moments(view, cells[a:b], RULE) for a, b in spans]
+            sums = np.array([np.vstack([g, f]) for g, f in found])
+            gradient, curvature = numba.lambda_moments(view, cells, RULE)
+            expected = np.vstack([gradient, curvature])
+        else:
+            sums = np.array(
+                [
+                    numba.log_likelihood(view._replace(tuples=view.tuples[a:b], weights=view.weights[a:b]))
+                    for a, b in spans
+                ]
+            )
+            expected = np.array(numba.log_likelihood(view))
+        np.testing.assert_array_equal(join_nodes(TreeNodes(owner, level, place, sums), [leaves])[0], expected)

@@ -1,0 +1,231 @@
+"""What attacks found in readers and settings, each as the test that would have found it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ringleader as rl
+from ringleader.errors import InputError, SchemaError
+from ringleader.known.covariates import MOST_COLUMNS, read_covariates
+from ringleader.tables import files, row_reader
+from ringleader.wording import defused
+
+pytestmark = pytest.mark.filterwarnings("error")
+LABELS = pd.DataFrame({"mode": ["seller"] * 8, "entity": [f"s{i}" for i in range(8)], "label": [1, 0] * 4})
+
+
+def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "reviewer": [f"r{i}" for i in rng.integers(0, 40, rows)],
+            "product": [f"p{i}" for i in rng.integers(0, 20, rows)],
+            "seller": [f"s{i}" for i in rng.integers(0, 10, rows)],
+            "rating": rng.integers(1, 6, rows).astype(float),
+            "timestamp": rng.integers(1_500_000_000, 1_520_000_000, rows),
+        }
+    )
+
+
+def test_a_rating_too_large_to_compute_with_is_refused_as_a_row() -> None:
+    reviews = table()
+    reviews.loc[5, "rating"] = 1e155
+    model = rl.RingDetector(rank=2, epochs=1).fit(reviews, LABELS)
+    assert model.report_["rejected"] == {"rating is too large": 1}
+    more = table(50, seed=1)
+    more.loc[3, "rating"] = -1e200
+    model.partial_fit(more)
+    model.partial_fit(table(30, seed=2))
+    assert np.isfinite(model.scores("seller")["score"]).all()
+
+
+def test_a_header_above_the_limit_of_the_csv_module_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(f'reviewer,product,"{"x" * 200_000}"\na,b,c\nd,e,f\n')
+    assert rl.read_reviews(path).shape == (2, 2)
+    path.write_text("reviewer,product," + "x" * (1 << 20) + "\na,b,c\n")
+    with pytest.raises(InputError, match="longer than a megabyte"):
+        rl.read_reviews(path)
+    path.write_text('reviewer,product,"x\n' + "a,b,c\n" * 10)
+    with pytest.raises(InputError, match="quote out of place"):
+        rl.read_reviews(path)
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\u2029", "\u0085"])
+def test_a_line_separator_of_unicode_belongs_to_the_name(letter: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text(f"reviewer,no{letter}te,product\n" + "a,n,b\nc,n,d\n", encoding="utf-8")
+    tensor = rl.read_reviews(path)
+    assert tensor.report is not None
+    assert tensor.report.used == 2
+    assert rl.read_reviews(path, columns={"product": f"no{letter}te"}).modes == ("reviewer", "product")
+
+
+def test_the_first_line_behind_a_byte_order_mark_counts(tmp_path: Path) -> None:
+    path = tmp_path / "marked.jsonl"
+    lines = [json.dumps({"reviewer": f"r{i}", "product": "p"}) for i in range(5)]
+    path.write_text("\n".join([*lines, "no object"]), encoding="utf-8-sig")
+    report = rl.read_reviews(path).report
+    assert report is not None
+    assert (report.used, dict(report.rejected)) == (5, {"not a JSON object": 1})
+
+
+@pytest.mark.parametrize("place", ["last", "middle"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_line_longer_than_any_review_is_counted(
+    place: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringleader.tables import formats
+
+    for module in (row_reader, formats):
+        monkeypatch.setattr(module, "LONGEST_LINE", 100_000)
+    path = tmp_path / f"long.{kind}"
+    lines = ["reviewer,product", "a,b", "c,d"] if kind == "csv" else ['{"reviewer":"a","product":"b"}'] * 2
+    long = "x" * 1_000_000
+    lines = [*lines, long] if place == "last" else [*lines[:2], long, *lines[2:]]
+    path.write_text("\n".join(lines))
+    report = rl.read_reviews(path).report
+    assert report is not None
+    assert dict(report.rejected) == {"line too long": 1}
+    assert report.rows == report.used + 1 == 3
+
+
+def test_rejected_rows_are_counted_and_not_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('reviewer,product\na,b\n"x' + "a\n" * 30_000)
+    bad = row_reader.to_parquet(row_reader.csv_rows(path, ",", 2), [0, 1], tmp_path / "rows.parquet")
+    assert bad.counts == {"quote out of place": 1, "too few fields": 29_999}
+    assert len(bad.examples) == row_reader.EXAMPLES
+
+
+def test_a_packed_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_UNPACKED", 1 << 20)
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb") as out:
+        out.write(b"reviewer,product\n" + b"a,b\n" * 3_000_000)
+    with pytest.raises(InputError, match="200 times its size"):
+        rl.read_reviews(path)
+
+
+@pytest.mark.parametrize("column", ["entity", "label", "x"])
+def test_times_out_of_range_in_side_tables_are_refused_by_column(column: str, tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"mode": ["seller"], "entity": ["s1"], "label": [1], "x": [1.0]}
+    columns[column] = pa.array([2**62], pa.timestamp("us"))
+    pq.write_table(pa.table(columns), tmp_path / "odd.parquet")
+    read = read_covariates if column == "x" else rl.read_labels
+    with pytest.raises(InputError, match=f"column '{column}'.* out of range"):
+        read(tmp_path / "odd.parquet")
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', '["\\ud800"]', '{"\\udfff": 1}'])
+def test_lone_surrogates_in_side_tables_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text(f'{{"mode": "seller", "entity": {text}, "label": 1}}\n')
+    with pytest.raises(InputError, match="not valid Unicode"):
+        rl.read_labels(path)
+    path.write_text('{"mode": "seller", "entity": "s1", "\\ud800": 1}\n')
+    with pytest.raises(InputError, match="not valid Unicode"):
+        read_covariates(path)
+
+
+def test_a_name_that_is_no_unicode_is_nobody() -> None:
+    assert rl.read_reviews(table()).vocabulary("seller").lookup(["s1", "\ud800"])[1] == -1
+
+
+def test_two_covariate_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "twice.csv").write_text("mode,entity,x,x\nseller,s1,1,2\n")
+    with pytest.raises(SchemaError, match="two columns 'x'"):
+        read_covariates(tmp_path / "twice.csv")
+
+
+def test_more_covariates_than_a_head_can_bear_are_refused() -> None:
+    frame = pd.DataFrame({"mode": ["seller"], "entity": ["s1"], **{f"x{i}": [1.0] for i in range(MOST_COLUMNS + 1)}})
+    with pytest.raises(InputError, match="301 columns"):
+        read_covariates(frame)
+
+
+def test_json_lines_whose_keys_all_differ_are_read_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ringleader.tables import formats
+
+    looked_at = []
+    called = formats.roles_called
+
+    def counting(names: Any) -> set[str]:
+        looked_at.append(len(list(names)))
+        return called(names)
+
+    monkeypatch.setattr(formats, "roles_called", counting)
+    path = tmp_path / "keys.jsonl"
+    path.write_text("".join(f'{{"reviewer":"r{i % 9}","product":"p{i % 7}","k{i}":1}}\n' for i in range(3000)))
+    assert rl.read_reviews(path).shape == (9, 7)
+    assert sum(looked_at) == 3002  # every key once
+
+
+def test_a_rank_far_above_the_data_and_labels_of_weeks_with_a_zone_warn_of_nothing() -> None:
+    model = rl.RingDetector(rank=60).fit(table(120))
+    assert np.isfinite(model.scores("seller")["score"]).all()
+    weeks = model.tensor_.vocabulary("week")
+    assert weeks.lookup([str(weeks.decode([0])[0]) + "+00:00"])[0] == 0
+    assert weeks.lookup(["2017-07-13T09:00:00+09:00"])[0] == weeks.lookup(["2017-07-13"])[0]
+
+
+def test_a_formula_behind_another_separator_is_defused() -> None:
+    assert defused("a;=1+1") == "a;'=1+1"
+    assert defused('a; "@x') == "a; \"'@x"
+    assert defused("a|-1") == "a|'-1"
+    assert defused("mother-in-law; 3+4") == "mother-in-law; 3+4"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_while_a_table_is_read_ends_in_its_status_and_leaves_no_folder(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    big = tmp_path / "big.csv"
+    rows = "".join(f"r{i % 5003},p{i % 2003},s{i % 307},{i % 5 + 1},{1_500_000_000 + i}\n" for i in range(200_000))
+    big.write_text("reviewer,product,seller,rating,timestamp\n" + rows * 8)
+    line = [sys.executable, "-c", "from ringleader.cli import main; main()", "check", str(big)]
+    place = tmp_path / "temporary"
+    place.mkdir()
+    process = subprocess.Popen([*line, "--temp-directory", str(place)], stderr=subprocess.PIPE, text=True)
+    while not list(place.iterdir()) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode in (status, 0)  # 0 where it was done before the signal came
+    assert "bug" not in said
+    assert not list(place.iterdir())
+
+
+def test_no_probability_is_0_or_1_and_nothing_is_nan_at_the_edges() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for reviews, settings in (
+            (table(1), {}),
+            (table(3), {}),
+            (table(60), {"prevalence": 1e-12}),
+            (table(60), {"prevalence": 1 - 1e-12}),
+            (table(60).assign(rating=1e30), {}),
+            (table(60).assign(timestamp=0), {}),
+        ):
+            model = rl.RingDetector(rank=2, epochs=1, **settings).fit(reviews, LABELS)
+            for mode in model.tensor_.modes:
+                scores = model.scores(mode)
+                assert np.isfinite(scores["score"].astype(float)).all()
+                for name in ("probability", "lower", "upper"):
+                    shares = scores[name].dropna().astype(float)
+                    assert ((shares > 0) & (shares < 1)).all()

@@ -1,0 +1,63 @@
+"""Forged models, every checksum right: refused in a sentence or answered in finite numbers, and no process dies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import ringleader as rl
+from ringleader.datasets import marketplace
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from forging import forgeries
+from probing import in_a_child, use
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each forgery is tried in a process of its own")
+SAMPLED = 45
+"""Every so many forgeries are tried on every change; all of them by make test-faults."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("genuine") / "model"
+    market = marketplace(1000, difficulty="easy", seed=5)
+    labels = market.labels[(market.labels["mode"] == "seller") & (market.labels["target"] == "abuse")]
+    rl.RingDetector(rank=2, epochs=1, threads=1).fit(market.reviews, labels).save(folder)
+    return folder
+
+
+def outcomes(model: Path, place: Path, step: int) -> tuple[Counter[str], list[str]]:
+    tried: Counter[str] = Counter()
+    wrong = []
+    for number, (name, change) in enumerate(forgeries(model)):
+        if number % step:
+            continue
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(model, place)
+        change(place)
+        said = in_a_child(lambda: use(place))
+        tried[said.split(":")[0]] += 1
+        if not said.startswith(("answered", "refused")):
+            wrong.append(f"{name}: {said}")
+    return tried, wrong
+
+
+def test_a_sample_of_forgeries_is_refused_or_answered(model: Path, tmp_path: Path) -> None:
+    assert in_a_child(lambda: use(model)) == "answered"
+    tried, wrong = outcomes(model, tmp_path / "forged", SAMPLED)
+    assert not wrong
+    assert tried["refused"] > tried["answered"]
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_every_forgery_is_refused_or_answered(model: Path, tmp_path: Path) -> None:
+    tried, wrong = outcomes(model, tmp_path / "forged", 1)
+    print(dict(tried))
+    assert not wrong

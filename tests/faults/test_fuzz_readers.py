@@ -1,0 +1,126 @@
+"""Mutated files of a corpus through every reader: a table, or a sentence; and every row used or refused.
+
+The mutations come from a seed, so that a finding can be made again. ``RINGLEADER_FUZZ_SECONDS`` says how long.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ringleader as rl
+from ringleader.errors import RingleaderError
+from ringleader.known.covariates import read_covariates
+from ringleader.snapshot.manifest import is_manifest, read_manifest
+
+CORPUS = sorted(
+    path for path in (Path(__file__).parent / "corpus").iterdir() if path.suffix != ".py" and path.is_file()
+)
+SECONDS = float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "8"))
+SPLICES = (
+    b"\0",
+    b'"',
+    b"\n",
+    b"\r",
+    b",",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"1e999",
+    b"-0",
+    b"NaN",
+    b"{",
+    b"[" * 50,
+    b"\\ud800",
+)
+SPLICES += (
+    "\u2028".encode(),
+    "\u202e".encode(),
+    b"'; DROP TABLE text_0; --",
+    b"9" * 400,
+    b"PAR1",
+    b"\x1f\x8b",
+    b"a" * 5000,
+)
+
+
+def read_reviews(path: Path) -> None:
+    report = rl.read_reviews(path, threads=1).report
+    assert report is not None
+    assert report.rows == report.used + sum(report.rejected.values())
+
+
+def read_model(path: Path) -> None:
+    is_manifest(path)
+    read_manifest(path)
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "reviews": read_reviews,
+    "labels": rl.read_labels,
+    "covariates": read_covariates,
+    "manifest": read_model,
+}
+
+
+def attempt(path: Path, kind: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            READERS[kind](path)
+        except RingleaderError as error:
+            assert str(error)
+            return "refused"
+    return "read"
+
+
+def mutated(content: bytes, other: bytes, chance: random.Random) -> bytes:
+    data = bytearray(content)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        at, size = chance.randrange(len(data) + 1), chance.choice((1, 2, 8, 64))
+        match chance.randrange(7):
+            case 0:
+                data[at : at + 1] = bytes([chance.randrange(256)])
+            case 1:
+                del data[at : at + size]
+            case 2:
+                data[at:at] = data[at : at + size] * chance.choice((1, 2, 50))
+            case 3:
+                data[at:at] = chance.choice(SPLICES)
+            case 4:
+                del data[at:]
+            case 5:
+                start = chance.randrange(len(other) + 1)
+                data[at : at + size] = other[start : start + size]
+            case 6 if at < len(data):
+                data[at] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_every_file_of_the_corpus_is_read_or_refused(path: Path) -> None:
+    assert attempt(path, path.name.split("-")[0]) in ("read", "refused")
+
+
+def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
+    started, tried = time.monotonic(), {"read": 0, "refused": 0}
+    number = 0
+    while time.monotonic() - started < SECONDS:
+        chance = random.Random(number)
+        source, other = CORPUS[number % len(CORPUS)], chance.choice(CORPUS)
+        kind, suffix = source.name.split("-")[0], "".join(source.suffixes)
+        path = tmp_path / f"mutant{suffix}"
+        path.write_bytes(mutated(source.read_bytes(), other.read_bytes(), chance))
+        try:
+            tried[attempt(path, kind)] += 1
+        except BaseException as error:
+            raise AssertionError(f"mutant {number} of {source.name}: {error!r}; add it to the corpus") from error
+        number += 1
+    print(tried)
+    assert number > len(CORPUS)

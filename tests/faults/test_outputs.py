@@ -1,0 +1,103 @@
+"""Outputs appear whole: what stood under the name stays until then, and nothing is overwritten unasked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ringleader.cli.app import app
+from ringleader.datasets import marketplace
+from ringleader.errors import StorageError
+from ringleader.runtime.outputs import whole_file
+from ringleader.runtime.temporary import temporary_folder
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "model-format-2" / "model"
+
+
+def test_a_block_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "x.csv") as temporary:
+        temporary.write_text("new")
+        raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+    assert (tmp_path / "x.csv").read_text() == "old"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes, links and pipes of Unix")
+def test_a_link_is_followed_a_mode_stays_and_a_pipe_is_written_to(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "real.csv").chmod(0o640)
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    with whole_file(tmp_path / "link.csv") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "new"
+    assert (tmp_path / "real.csv").stat().st_mode & 0o777 == 0o640
+    with whole_file("/dev/null") as temporary:
+        temporary.write_text("gone")
+
+
+def test_a_name_of_255_letters_can_be_written(tmp_path: Path) -> None:
+    name = "n" * 251 + ".csv"
+    with whole_file(tmp_path / name) as temporary:
+        temporary.write_text("x")
+    assert (tmp_path / name).read_text() == "x"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="whether a process lives cannot be asked there")
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    script = (
+        "import os, sys\nfrom pathlib import Path\nfrom ringleader.runtime.outputs import whole_file\n"
+        "from ringleader.runtime.temporary import temporary_folder\n"
+        "with whole_file(sys.argv[1]) as t, temporary_folder(sys.argv[2]) as f:\n"
+        "    t.write_text('half'); (f / 'x').write_text('half'); os.kill(os.getpid(), 9)\n"
+    )
+    (tmp_path / "temporary").mkdir()
+    line = [sys.executable, "-c", script, str(tmp_path / "x.csv"), str(tmp_path / "temporary")]
+    assert subprocess.run(line).returncode == -9
+    assert not (tmp_path / "x.csv").exists()
+    assert len(list(tmp_path.glob(".x.csv.*.partial"))) == 1
+    assert len(list((tmp_path / "temporary").iterdir())) == 1
+    with whole_file(tmp_path / "x.csv") as temporary:
+        temporary.write_text("whole")
+    with temporary_folder(tmp_path / "temporary") as mine, temporary_folder(tmp_path / "temporary"):
+        assert mine.exists()  # one in use is left alone
+        assert len(list((tmp_path / "temporary").iterdir())) == 2
+    assert not list(tmp_path.glob(".x.csv.*"))
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def run(*words: str | Path) -> None:
+    app([str(word) for word in words], standalone_mode=False)
+
+
+def test_cores_do_not_overwrite_a_review_table(tmp_path: Path) -> None:
+    (tmp_path / "reviews.csv").write_text("reviewer,product\na,b\n")
+    with pytest.raises(StorageError, match="no list of cores"):
+        run("cores", GOLDEN, "--output", tmp_path)
+    assert (tmp_path / "reviews.csv").read_text() == "reviewer,product\na,b\n"
+    run("cores", GOLDEN, "--output", tmp_path / "new")
+    run("cores", GOLDEN, "--output", tmp_path / "new")
+
+
+def test_generate_does_not_overwrite(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("mine")
+    with pytest.raises(StorageError, match=r"labels\.csv already"):
+        run("generate", tmp_path, "--reviews", 1000)
+    with pytest.raises(StorageError, match=r"labels\.csv already"):
+        marketplace(1000).write(tmp_path)
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+    run("generate", tmp_path, "--reviews", 1000, "--overwrite")
+    assert (tmp_path / "labels.csv").read_text() != "mine"
+
+
+def test_a_page_of_others_is_not_overwritten_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.html").write_text("<p>mine</p>")
+    with pytest.raises(StorageError, match="--output"):
+        run("report", GOLDEN)
+    assert (tmp_path / "report.html").read_text() == "<p>mine</p>"

@@ -1,0 +1,95 @@
+"""Tables as people have them: other encodings, spreadsheets, and lists of some accounts only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.cli import score
+from ringleader.cli.rows import put_frame
+from ringleader.errors import InputError, SettingsError
+
+ROWS = [("Zoë", "lamp", "Müller", 5, "2017-03-01"), ("Ben", "lamp", "Müller", 4, "2017-03-09")]
+ROWS += [("Zoë", "chair", "Ömer", 1, "2017-05-01")]
+COLUMNS = ["user", "item", "shop", "stars", "date"]
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    return pd.DataFrame(ROWS, columns=COLUMNS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "cp1252"])
+def test_a_table_reads_the_same_in_every_encoding(table: pd.DataFrame, tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes(table.to_csv(index=False).encode(encoding))
+    marked = encoding == "utf-16"  # it begins with its mark, so nothing need be said
+    tensor = rl.read_reviews(path, encoding=None if marked else encoding)
+    assert sorted(tensor.vocabulary("seller").decode([0, 1])) == ["Müller", "Ömer"]
+    assert tensor.report is not None and not tensor.report.rejected
+
+
+def test_rows_in_another_encoding_are_refused_with_the_words_to_type(table: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes(
+        table.to_csv(index=False).encode("latin-1") + b"Ann,lamp,Shop,3,2017-03-02\nJo,chair,Shop,3,2017-03-03\n"
+    )
+    with pytest.warns(rl.RingleaderWarning, match='for Latin-1 give encoding="latin-1"'):
+        tensor = rl.read_reviews(path)
+    assert tensor.report is not None and tensor.report.rejected == {"not valid UTF-8": 3}
+
+
+def test_a_header_in_another_encoding_names_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes("user,item,größe\na,b,c\n".encode("latin-1"))
+    with pytest.raises(InputError, match='with encoding="latin-1"'):
+        rl.read_reviews(path)
+    with pytest.raises(SettingsError, match="no encoding 'klingon'"):
+        rl.read_reviews(path, encoding="klingon")
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
+def test_spreadsheets_are_read_as_tables_are(table: pd.DataFrame, tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("openpyxl" if suffix == ".xlsx" else "odf")
+    table.to_excel(tmp_path / f"reviews{suffix}", index=False)
+    tensor, same = rl.read_reviews(tmp_path / f"reviews{suffix}"), rl.read_reviews(table)
+    assert (tensor.coordinates == same.coordinates).all() and tensor.modes == same.modes
+    known = pd.DataFrame({"mode": ["seller"], "entity": ["Ömer"], "label": [1]})
+    known.to_excel(tmp_path / f"labels{suffix}", index=False)
+    assert rl.read_labels(tmp_path / f"labels{suffix}") == rl.read_labels(known)
+
+
+def test_a_spreadsheet_holds_no_formula_that_a_name_brought(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"entity": ["=1+1", "S1"], "score": [0.5, 0.25]})
+    assert put_frame(frame, str(tmp_path / "scores.xlsx"), raw=True)
+    sheet = openpyxl.load_workbook(tmp_path / "scores.xlsx").active
+    assert [cell.value for cell in sheet["A"]] == ["entity", "'=1+1", "S1"]
+    assert all(cell.data_type != "f" for row in sheet for cell in row)
+
+
+def test_score_lists_only_whom_one_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(
+        [(f"u{i % 9}", f"p{i % 7}", i % 5 + 1, 1_500_000_000 + 86_400 * i) for i in range(200)]
+        + [("late", "p1", 5, 1_500_000_000 + 86_400 * 400)],
+        columns=["reviewer", "product", "rating", "timestamp"],
+    )
+    known = pd.DataFrame({"mode": "reviewer", "entity": ["u1", "u2"], "label": [1, 0]})
+    model = rl.RingDetector(epochs=1).fit(table, known)
+    model.save(tmp_path / "m")
+
+    def entities(**asked: object) -> set[str]:
+        score.command(str(tmp_path / "m"), mode="reviewer", as_json=True, **asked)  # type: ignore[arg-type]
+        return {row["entity"] for row in json.loads(capsys.readouterr().out)["rows"]}
+
+    everybody = {*(f"u{i}" for i in range(9)), "late"}
+    assert entities() == everybody
+    assert entities(unlabelled=True) == everybody - {"u1", "u2"}
+    assert entities(since="2018-06-01") == {"late"}
+    assert entities(min_reviews=2) == everybody - {"late"}
+    with pytest.raises(SettingsError, match="is no date"):
+        entities(since="soon")

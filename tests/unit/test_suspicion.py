@@ -1,0 +1,172 @@
+"""Strangers and suspicion: what a crowd is, what it must not be, and that parts add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ringleader as rl
+from ringleader.datasets import taste_market
+from ringleader.signals.lockstep import LockstepSettings
+from ringleader.signals.strangers import LEAST, find_strangers
+from ringleader.signals.suspicion import (
+    EVIDENCE_ALONE,
+    EVIDENCE_MOST,
+    EVIDENCE_WITH,
+    FEW,
+    breadth,
+    entity_suspicion,
+    normal_scores,
+)
+from ringleader.tensor.sparse import SparseTensor
+
+WEEK = 7 * 86_400
+OPENING = 1_400_000_000
+
+
+def market(*, once: int = 0, at: float = 60.0, weeks: float = 2.0, rating: int = 5, seed: int = 0) -> SparseTensor:
+    """People who review now and then, a tenth of them once; and ``once`` accounts that came for one product."""
+    rng = np.random.default_rng(seed)
+    n = 6_000
+    product = rng.choice(200, n, p=(w := rng.lognormal(0, 1, 200)) / w.sum())
+    reviewer = np.where(rng.random(n) < 0.1, 5_000 + np.arange(n), rng.integers(0, 700, n))
+    table = pd.DataFrame(
+        {
+            "reviewer": [f"r{i}" for i in reviewer],
+            "product": [f"p{i}" for i in product],
+            "rating": rng.choice([1, 3, 5], n, p=[0.2, 0.2, 0.6]),
+            "timestamp": OPENING + rng.integers(0, 150 * WEEK, n),
+        }
+    )
+    when = OPENING + (at + weeks * rng.random(once)) * WEEK
+    crowd = {"reviewer": [f"bought{i}" for i in range(once)], "product": "p7", "rating": rating}
+    crowd["timestamp"] = when.astype(np.int64)
+    return rl.read_reviews(pd.concat([table, pd.DataFrame(crowd)], ignore_index=True))
+
+
+def strangers_of(tensor: SparseTensor):
+    ratings = np.asarray(tensor.vocabulary("rating").values)[tensor.coordinates[:, 2]]
+    return find_strangers(tensor, 0, ratings >= 4, ratings <= 2, LockstepSettings())
+
+
+def bought(tensor: SparseTensor) -> np.ndarray:
+    names = tensor.vocabulary("reviewer").decode(tensor.coordinates[:, 0])
+    return np.array([str(name).startswith("bought") for name in names])
+
+
+@pytest.mark.parametrize("rating", [1, 5])
+def test_accounts_that_came_for_one_product_are_a_crowd(rating: int) -> None:
+    tensor = market(once=20, rating=rating)
+    found, crowd = strangers_of(tensor), bought(tensor)
+    assert found.ratios[crowd].min() > 10
+    assert (found.ratios[~crowd] > 0).mean() < 0.002
+    inside = np.flatnonzero(crowd)
+    assert set(found.mode[inside]) == {1} and found.number[inside].max() >= 15
+    assert (found.expected[inside] < 3).all() and (found.number[inside] > found.expected[inside]).all()
+    first = np.asarray(tensor.vocabulary("week").values)[tensor.coordinates[inside, 3]]
+    assert (found.begin[inside] <= first).all() and (first - found.begin[inside] <= 4 * WEEK).all()
+
+
+def test_honest_accounts_with_one_review_have_hardly_any_suspicion() -> None:
+    for seed in range(4):
+        found = strangers_of(market(seed=seed))
+        assert (found.ratios > 0).sum() <= 6  # of six hundred who write one review
+        assert found.ratios.max() < 3
+
+
+def test_a_few_strangers_over_a_year_are_no_crowd() -> None:
+    tensor = market(once=12, at=20.0, weeks=100.0)
+    assert strangers_of(tensor).ratios[bought(tensor)].max() == 0
+
+
+def test_the_surprise_is_what_counting_by_hand_gives() -> None:
+    """Without times there is one window: a crowd is a product, and its other customers are all that is expected."""
+    rng = np.random.default_rng(8)
+    rows = [(f"r{rng.integers(0, 60)}", f"p{rng.integers(0, 10)}", 5) for _ in range(400)]
+    rows += [(f"one{i}", "p3", 5) for i in range(30)] + [(f"two{i}", f"p{i % 10}", 5) for i in range(10)]
+    table = pd.DataFrame(rows, columns=["reviewer", "product", "rating"]).drop_duplicates()
+    tensor = rl.read_reviews(table)
+    found = find_strangers(
+        tensor, 0, np.ones(tensor.n_cells, np.bool_), np.zeros(tensor.n_cells, np.bool_), LockstepSettings()
+    )
+    alone = table.groupby("reviewer")["product"].transform("nunique") == 1
+    count = table[alone].groupby("product").size()
+    others = table[~alone].groupby("product").size()
+    odds = alone.sum() / (~alone).sum()
+    c, e = count["p3"], odds * others["p3"] + LEAST * odds
+    wanted = c * np.log(c / e) - (c - e) - np.log(len(count))
+    name = tensor.vocabulary("reviewer").decode(tensor.coordinates[:, 0])
+    cell = next(i for i in range(tensor.n_cells) if str(name[i]).startswith("one"))
+    assert found.ratios[cell] == pytest.approx(wanted)
+    assert found.number[cell] == c and found.expected[cell] == pytest.approx(e)
+
+
+@pytest.fixture(scope="module")
+def model() -> rl.RingDetector:
+    reviews = taste_market(15_000, kind="everything", seed=3, used_once=8).reviews
+    return rl.RingDetector(rank=8, random_state=1).fit(reviews)
+
+
+def test_a_review_is_as_suspicious_as_its_most_suspicious_way(model: rl.RingDetector) -> None:
+    ratios = model.snapshot_.signals.ratios
+    loudest = np.max([ratios.lockstep, ratios.strangers, ratios.attack], axis=0)
+    np.testing.assert_array_equal(ratios.ratio(), loudest)
+    parts = ratios.parts()
+    loud = np.log1p(loudest)
+    np.testing.assert_allclose(parts["lockstep"] + parts["strangers"] + parts["attack"], loud)
+    np.testing.assert_allclose(parts["evidence"], ratios.evidence * (EVIDENCE_ALONE + EVIDENCE_WITH * loud))
+    assert all((part > 0).any() for part in parts.values()) and ratios.evidence.max() <= EVIDENCE_MOST
+
+
+@pytest.mark.parametrize("mode", ["reviewer", "seller", "product"])
+def test_parts_of_the_suspicion_add_up_to_it(model: rl.RingDetector, mode: str) -> None:
+    signals = model.snapshot_.signals
+    k = model.tensor_.mode_index(mode)
+    ways = signals.ways(k)
+    total = np.sum(list(ways.values()), axis=0)
+    suspicion = signals.suspicion(k)
+    np.testing.assert_allclose(suspicion.score, normal_scores(total), atol=1e-12)
+    assert suspicion.names == tuple(ways)
+    assert ("suspicion_attack" in ways) == (mode == "reviewer")
+
+
+def test_entities_sum_up_their_reviews(model: rl.RingDetector) -> None:
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    k = tensor.mode_index("reviewer")
+    whole = np.sum(list(signals.ratios.parts().values()), axis=0)
+    total = np.sum(list(signals.ways(k).values()), axis=0)
+    for code in (0, 10, tensor.shape[k] - 1):
+        own = whole[tensor.coordinates[:, k] == code]
+        assert total[code] == pytest.approx(own.sum() / (len(own) + FEW))
+
+
+def test_bad_ratings_say_nothing_against_whom_they_hit(model: rl.RingDetector) -> None:
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    k = tensor.mode_index("product")
+    hit = np.bincount(tensor.coordinates[:, k], weights=signals.not_attacks, minlength=tensor.shape[k]) == 0
+    assert np.sum(list(signals.ways(k).values()), axis=0)[hit].max(initial=0.0) == 0
+
+
+def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.RingDetector) -> None:
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    lockstep, broad = signals.lockstep, breadth(tensor, signals.lockstep)
+    np.testing.assert_allclose(signals.ratios.lockstep, lockstep.boost.scores * broad)
+    table = tensor.decode()
+    for name, rows in list(table[lockstep.boost.scores > 0].groupby("reviewer"))[:20]:
+        wanted = rows["seller"].nunique() / len(rows)
+        np.testing.assert_allclose(broad[(table["reviewer"] == name).to_numpy()], wanted)
+
+
+def test_a_way_has_of_the_score_what_it_has_of_the_sum() -> None:
+    suspicion = entity_suspicion({"a": np.array([0.0, 1.0, 3.0]), "b": np.array([0.0, 0.0, 1.0])})
+    assert suspicion.parts[1][1] == 0 and suspicion.parts[0][2] == pytest.approx(3 * suspicion.parts[1][2])
+
+
+def test_a_stored_model_has_the_same_strangers(model: rl.RingDetector, tmp_path) -> None:
+    model.save(tmp_path / "model")
+    loaded = rl.load(tmp_path / "model").snapshot_.signals
+    for one, two in zip(model.snapshot_.signals.strangers, loaded.strangers, strict=True):
+        np.testing.assert_array_equal(one, two)
+    for one, two in zip(model.snapshot_.signals.ratios, loaded.ratios, strict=True):
+        np.testing.assert_array_equal(one, two)
