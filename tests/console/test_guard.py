@@ -164,7 +164,12 @@ def test_a_large_body_is_refused_whether_it_says_so_or_not(shared: Opened, let_i
 
 @pytest.mark.parametrize("length", ["-1", "x", "99999999999"])
 def test_a_length_that_is_none_is_refused(shared: Opened, let_in: dict[str, str], length: str) -> None:
-    assert ask(shared, "POST", "/api/v1/decisions", {**let_in, "Content-Length": length}, BODY)[0] in (400, 413)
+    before = shared.console.live.store.last
+    try:
+        status = ask(shared, "POST", "/api/v1/decisions", {**let_in, "Content-Length": length}, BODY)[0]
+    except ConnectionResetError:  # the server hung up while the body was on its way
+        status = 400
+    assert status in (400, 413) and shared.console.live.store.last == before
 
 
 def test_deep_json_is_refused(shared: Opened, let_in: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ HEIGHT = 60
 HIDDEN_COLUMNS = ("count", "log_odds", "marked")
 
 
-class Described:
+class AccountCache:
     """Accounts of the served snapshot, described once each."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from ringleader.console.account_page import Described
+from ringleader.console.account_page import AccountCache
 from ringleader.console.addresses import Addresses
 from ringleader.console.core_page import CoreCharts
 from ringleader.console.deciding import Console
@@ -28,7 +28,7 @@ class Pages:
 
     def __init__(self, console: Console) -> None:
         self.console, self.live = console, console.live
-        self.described, self.charts = Described(), CoreCharts()
+        self.described, self.charts = AccountCache(), CoreCharts()
         self.templates = Environment(
             loader=FunctionLoader(_template),
             autoescape=True,
