@@ -35,6 +35,8 @@ CHARTS: dict[str, Draw] = {
     "roc": lambda m, **k: rl.plot.roc(m, "seller", **k),
     "training": lambda m, **k: rl.plot.training(m, **k),
     "components": lambda m, **k: rl.plot.components(m, **k),
+    "account": lambda m, **k: rl.plot.account(m, "seller", "rings0", **k),
+    "calibration": lambda m, **k: rl.plot.calibration(m, "seller", **k),
 }
 
 

@@ -11,6 +11,8 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.explain import Account, Mention
+from ringleader.explain.account import believed
+from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import alike, counterparts
 from ringleader.snapshot import Snapshot
@@ -218,3 +220,38 @@ def test_without_labels_times_or_ratings_there_is_still_an_account() -> None:
 def test_hostile_names_are_harmless_in_sentences() -> None:
     assert str(Mention("seller", "<b>\u202ename")) == "<b>\\u202ename"
     assert len(str(Mention("seller", "x" * 4_000))) < 100
+
+
+def test_facts_are_those_that_pandas_counts(snapshot: Snapshot, reviews: pd.DataFrame) -> None:
+    """Strangers, first weeks, opinions and crowds, each beside a plain count over the table."""
+    for entity in first_of(snapshot, "seller", 3):
+        own = own_reviews(snapshot, "seller", entity)
+        inputs = snapshot.label_free.inputs(own.mode)
+        facts = Facts(own, snapshot.signals, inputs, believed(snapshot, own, None), None)
+        mine, others = reviews[reviews["seller"] == entity], reviews[reviews["seller"] != entity]
+        people = set(mine["reviewer"])
+        strangers = facts.strangers(0)
+        assert (strangers.seen, strangers.of) == (len(people - set(others["reviewer"])), len(people))
+        first = reviews.groupby("reviewer")["seconds"].min()
+        assert facts.newborn(0) == int((mine["seconds"] == mine["reviewer"].map(first)).sum())
+        theirs = mine.merge(others, on="reviewer", suffixes=("", "_other"))
+        opinion = facts.opinion(0)
+        assert opinion is not None
+        assert opinion == pytest.approx((mine["rating"].mean(), theirs["rating_other"].mean()))
+        crowd = facts.crowd(0)
+        if crowd is not None:
+            name = snapshot.tensor.vocabulary("reviewer").decode([crowd.code])[0]
+            own_row = reviews.loc[crowd.cell]  # cells are the rows of the decoded table
+            close = reviews[(reviews["reviewer"] == name) & (reviews["side"] == own_row["side"])].drop(index=crowd.cell)
+            assert crowd.seen == int(((close["seconds"] - own_row["seconds"]).abs() <= WEEK).sum())
+
+
+def test_suspected_and_known_counterparts_are_counted_against_their_share(snapshot: Snapshot) -> None:
+    own = own_reviews(snapshot, "seller", first_of(snapshot, "seller", 1)[0])
+    facts = Facts(own, snapshot.signals, snapshot.label_free.inputs(own.mode), believed(snapshot, own, None), None)
+    table, tensor = snapshot.scores_by_code("reviewer"), snapshot.tensor
+    suspected = ((table["probability"] >= 0.5) | (table["label"] == 1)) & ~(table["label"] == 0)
+    met = set(own.codes(0).tolist())
+    share = facts.suspected_counterparts(0)
+    assert share.seen == sum(bool(suspected[code]) for code in met)
+    assert share.expected == pytest.approx(len(met) * suspected.to_numpy()[tensor.coordinates[:, 0]].mean())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
-from ringleader.explain.own import OwnReviews
+from ringleader.explain.own import OwnReviews, gathered
 from ringleader.explain.partners import Met, alike, counterparts
 from ringleader.judge import Inputs
 from ringleader.known.labels import Target
@@ -205,10 +205,12 @@ class Facts:
         own = self.own
         if own.roles.time is None or not len(own.cells):
             return None
-        mine, other = own.joined(mode)
-        first = np.full(len(own.cells), np.iinfo(np.int64).max)
-        np.minimum.at(first, np.searchsorted(own.cells, mine), own.times(other))
-        return int((own.times(own.cells) == first).sum())
+        met, where = np.unique(own.codes(mode), return_inverse=True)
+        grouping = own.tensor.grouping(mode)
+        length = grouping.offsets[met + 1] - grouping.offsets[met]
+        times = own.times(gathered(grouping.offsets, grouping.cells, met))
+        first = np.minimum.reduceat(times, np.cumsum(length) - length)
+        return int((own.times(own.cells) == first[where.reshape(-1)]).sum())
 
     def crowd(self, mode: int) -> Crowded | None:
         """Its review in the largest crowd: others alike of the same counterpart, half a medium window to either side.

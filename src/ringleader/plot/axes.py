@@ -94,8 +94,9 @@ def _core(model: RingDetector, number: int) -> Core:
 
 
 def _on(chart: Chart, ax: Axes | None, size: tuple[float, float] = (6.4, 3.6)) -> Axes:
-    if ax is None:
-        import matplotlib.pyplot as plt
+    if ax is not None:
+        return draw_on(chart, ax, narrow=True)
+    import matplotlib.pyplot as plt
 
-        _, ax = plt.subplots(figsize=size, layout="constrained")
-    return draw_on(chart, ax)
+    _, own = plt.subplots(figsize=size, layout="constrained")
+    return draw_on(chart, own, narrow=False)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 TEXT, SMALL = 9.0, 7.0
 LETTERS_PER_INCH = 13
 """Letters of a title that fit into an inch."""
+DARK_GROUND = 1.5
+"""Sum of red, green and blue below which axes are dark."""
 NAMED_ROWS, NAMED_COLUMNS = 40, 45
 """Rows and columns of a matrix up to which every one is named."""
 ROW_LETTERS, COLUMN_LETTERS = 24, 14
@@ -46,23 +48,19 @@ def draw(chart: Chart, ax: Axes) -> Axes:
     raise TypeError(f"{type(chart).__name__} cannot be drawn")
 
 
-def draw_on(chart: Chart, ax: Axes) -> Axes:
-    """Draws the chart on a user's axes: the title keeps to their width, and on a dark ground colours are those of the
-    dark."""
+def draw_on(chart: Chart, ax: Axes, *, narrow: bool) -> Axes:
+    """Draws the chart on axes of a notebook: on a dark ground in the colours of the dark.
+
+    narrow : whether others stand beside them, so that the title must keep to their width.
+    """
     from matplotlib.colors import to_rgb
 
     draw(chart, ax)
-    inches = ax.get_window_extent().width / ax.figure.dpi
-    letters = max(int(inches * LETTERS_PER_INCH), 20)
-    ax.set_title(
-        textwrap.fill(ax.get_title(loc="left"), letters),
-        loc="left",
-        fontsize=TEXT + 1,
-        color=INK,
-        wrap=False,
-        pad=_pad(ax),
-    )
-    if sum(to_rgb(ax.get_facecolor())) < 1.5:
+    if narrow:
+        letters = max(int(ax.get_window_extent().width / ax.figure.dpi * LETTERS_PER_INCH), 20)
+        title = textwrap.fill(ax.get_title(loc="left"), letters)
+        ax.set_title(title, loc="left", fontsize=TEXT + 1, color=INK, wrap=False, pad=_pad(ax))
+    if sum(to_rgb(ax.get_facecolor())) < DARK_GROUND:
         _darken(ax)
     return ax
 

@@ -16,7 +16,7 @@ from ringleader.evaluation.truth import known_codes, read_truth
 from ringleader.known.labels import Labels
 from ringleader.model.objective import component_sizes, effective_rank
 from ringleader.plot.charts import Components, Curve, Scores, Training
-from ringleader.wording import counted, harmless, percent, plural
+from ringleader.wording import counted, harmless, percent, plural, rounded_percent
 
 PROBABILITY_BINS, OTHER_BINS = 20, 30
 POINTS = 150
@@ -26,6 +26,8 @@ POINTS_LISTED = 25
 SWEEPS_DRAWN, SWEEPS_LISTED = 500, 100
 """Sweeps whose likelihood is drawn, and those whose numbers are listed."""
 TOP = 10
+ENOUGH = 10
+"""Accounts of each kind, bad and good, below which a figure on them says little."""
 
 
 def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
@@ -119,6 +121,7 @@ def precision_recall(labels: Floats, score: Floats, mode: str, target: str) -> C
     quality = metrics.average_precision(labels, score)
     name = harmless(mode, 30)
     title = f"Held-out {plural(name)}: average precision {quality:.2f}; chance would give {bad / len(labels):.2f}"
+    title += _doubt(labels, name)
     at = _thinned(len(recall), POINTS_LISTED)
     half = float(precision[np.searchsorted(recall, 0.5)])
     return Curve(
@@ -148,7 +151,8 @@ def roc(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
     area = metrics.auc(labels, score)
     at = _thinned(len(x), POINTS_LISTED)
     return Curve(
-        title=f"Held-out {plural(name)}: a bad one ranks above a good one in {percent(area)} of pairs (AUC {area:.3f})",
+        title=f"Held-out {plural(name)}: a bad one ranks above a good one in {rounded_percent(area)} of pairs "
+        f"(AUC {area:.3f}){_doubt(labels, name)}",
         summary=(
             f"ROC on {counted(len(labels), name)} whose label ({harmless(target, 30)}) was held out: {int(bad):,} bad, "
             f"{len(labels) - int(bad):,} good. AUC {area:.3f}; chance would give 0.5."
@@ -163,6 +167,12 @@ def roc(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
         chance=(0.0, 1.0),
         steps=False,
     )
+
+
+def _doubt(labels: Floats, name: str) -> str:
+    """What a title says where the accounts are too few to go by."""
+    bad, good = int(labels.sum()), int((labels == 0).sum())
+    return "" if min(bad, good) >= ENOUGH else f"; {counted(bad, f'bad {name}')} and {good:,} good are too few to go by"
 
 
 def _steps(labels: Floats, score: Floats) -> tuple[Floats, Floats]:

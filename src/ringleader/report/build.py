@@ -14,7 +14,7 @@ from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
 from ringleader.plot.charts import Components, Curve, Training
-from ringleader.plot.score_data import components, judged, precision_recall, roc, training
+from ringleader.plot.score_data import ENOUGH, components, judged, precision_recall, roc, training
 from ringleader.report import about
 from ringleader.report.accounts import Accounts, first_accounts
 from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Table
@@ -25,8 +25,6 @@ from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""
-ENOUGH = 10
-"""Held-out accounts of each kind, bad and good, below which a figure on them says little."""
 MANY_SUBJECTS = 8
 """Modes and targets that are ranked; further ones are left to ``ringleader score``."""
 

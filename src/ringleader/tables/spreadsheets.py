@@ -26,6 +26,7 @@ def read_spreadsheet(source: Any) -> Any:
     if not path.is_file():
         raise InputError(f"there is no file {os.fspath(source)!r}")
     try:
+        _need(path)
         return pd.read_excel(path)
     except ImportError as error:
         raise SettingsError(
@@ -42,7 +43,16 @@ def write_spreadsheet(frame: Any, path: Path) -> None:
             f"{len(frame):,} rows do not fit a sheet, which holds {MOST_ROWS:,}; write .csv or .parquet"
         )
     try:
+        _need(path)
         with path.open("wb") as handle:  # pandas would choose a writer by the end of a path
             frame.to_excel(handle, index=False, engine="openpyxl")
     except ImportError as error:
         raise SettingsError("writing .xlsx needs another package: pip install 'ringleader[spreadsheet]'") from error
+
+
+def _need(path: Path) -> None:
+    """The package that pandas reads and writes a spreadsheet with."""
+    if path.suffix.lower() == ".ods":
+        import odf  # noqa: F401
+    else:
+        import openpyxl  # noqa: F401
