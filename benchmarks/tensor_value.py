@@ -1,6 +1,6 @@
 """What the tensor gives beside plain counting, without labels and with them.
 
-    python benchmarks/tensor_value.py --seeds 2101 2102 2103 [--data DIR] [--write]
+    python benchmarks/tensor_value.py --seeds 2101 2102 2103 [--markets NAME ...] [--data DIR] [--write]
 
 The tensor says two things: which tastes people have (topics, so that chance knows them), and how far each review goes
 together with others (evidence). Each is turned off in turn, and both; what is left is pairs, strangers and behaviour.
@@ -35,9 +35,11 @@ LABELS = 100
 Truth = dict[str, np.ndarray]
 
 
-def markets(seeds: Sequence[int], folder: str | None) -> Iterator[tuple[str, int, rl.SparseTensor, Truth]]:
+def markets(
+    names: Sequence[str], seeds: Sequence[int], folder: str | None
+) -> Iterator[tuple[str, int, rl.SparseTensor, Truth]]:
     """(name, seed, reviews, who is bad: 1, 0, or NaN where nobody knows)."""
-    for name in (*DIFFICULTIES, *TASTES):
+    for name in names:
         for seed in seeds:
             own = name in DIFFICULTIES
             market = marketplace(60_000, difficulty=name, seed=seed) if own else taste_market(kind=name, seed=seed)
@@ -62,13 +64,14 @@ def variants(model: rl.RingDetector) -> Iterator[tuple[str, LabelFree]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, nargs="+", default=[2101, 2102, 2103])
+    parser.add_argument("--markets", nargs="+", default=[*DIFFICULTIES, *TASTES])
     parser.add_argument("--data", help="folder of the real data")
     parser.add_argument("--write", action="store_true", help="write the table into docs/detection.md")
     options = parser.parse_args()
     about = f"`benchmarks/tensor_value.py`, seeds {', '.join(map(str, options.seeds))}. {describe()}"
     print(about, flush=True)
     figures: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    for name, seed, tensor, truth in markets(options.seeds, options.data):
+    for name, seed, tensor, truth in markets(options.markets, options.seeds, options.data):
         model = rl.RingDetector(random_state=seed).fit(tensor)
         rng = np.random.default_rng([seed, LABELS])
         known = {mode: few_labels(bad, LABELS, rng) for mode, bad in truth.items()}
