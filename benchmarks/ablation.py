@@ -64,7 +64,7 @@ def _label_free(signals: Signals, mode: int, off: tuple[str, ...]) -> tuple[Inpu
 
 def _group(part: str) -> str:
     """Which signal a part of the suspicion comes from."""
-    return "evidence" if part.startswith("evidence") else "lockstep"
+    return "evidence" if part == "suspicion_evidence" else "lockstep"
 
 
 def _first_round(signals: Signals, ties: Ties, targets: list[Target], off: tuple[str, ...]) -> FirstRound:

@@ -16,6 +16,7 @@ from ringleader.evaluation.protocol import Split
 from ringleader.judge.binary import fit_head
 from ringleader.judge.head import Head
 from ringleader.judge.inputs import Inputs, with_association
+from ringleader.judge.judge import LabelFree
 from ringleader.judge.neighbours import first_round, with_neighbours
 from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET, Target
@@ -30,11 +31,16 @@ class LabelledMode(NamedTuple):
 
 
 class LabelFreeFit:
-    """A fit without labels; labels come afterwards, as (n_k,) arrays that are NaN where unknown."""
+    """A fit without labels; labels come afterwards, as (n_k,) arrays that are NaN where unknown.
 
-    def __init__(self, tensor: rl.SparseTensor, modes: Sequence[str], seed: int) -> None:
+    label_free : of a fit that was made already; None to make one.
+    """
+
+    def __init__(
+        self, tensor: rl.SparseTensor, modes: Sequence[str], seed: int, label_free: LabelFree | None = None
+    ) -> None:
         self.tensor, self.seed = tensor, seed
-        self.label_free = rl.RingDetector(random_state=seed).fit(tensor).snapshot_.label_free
+        self.label_free = label_free or rl.RingDetector(random_state=seed).fit(tensor).snapshot_.label_free
         codes = [tensor.mode_index(mode) for mode in modes]
         self.suspicion = {k: self.label_free.signals.suspicion(k).score for k in codes}
 

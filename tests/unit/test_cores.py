@@ -446,7 +446,13 @@ def test_agreement_is_weighed_against_everyone() -> None:
 @pytest.fixture
 def stubbed(planted: tuple[SparseTensor, Cores], monkeypatch: pytest.MonkeyPatch) -> Cores:
     tensor, cores = planted
-    monkeypatch.setattr(cli, "open_snapshot", lambda _: SimpleNamespace(cores=lambda: cores, tensor=tensor))
+    unlabelled = SimpleNamespace(
+        cores=lambda: cores,
+        tensor=tensor,
+        config=SimpleNamespace(contrast=0),
+        scorer=lambda mode: SimpleNamespace(kind="label-free"),
+    )
+    monkeypatch.setattr(cli, "open_snapshot", lambda _: unlabelled)
     return cores
 
 
@@ -454,6 +460,7 @@ def test_the_command_lists_cores(stubbed: Cores, capsys: pytest.CaptureFixture[s
     cli.command("model")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["core", "side", "sellers"] and len(lines) == 3
+    assert lines[0].split()[-2:] == ["abusive", "verdict"] and lines[1].endswith("ring")
     cli.command("model", top=1)
     assert len(capsys.readouterr().out.splitlines()) == 2
 

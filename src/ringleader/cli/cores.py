@@ -92,14 +92,15 @@ def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.D
         if scorer.kind == "head" and scorer.target is not None and scorer.target.kind == "binary":
             probabilities[name] = scorer.score
     made = verdicts(cores, tensor, actor, probabilities)
-    at = list(frame.columns).index("side") + 1
-    frame.insert(at, free_name("verdict", frame.columns), ["honest group?" if v.honest else "ring" for v in made])
     frame[free_name("abusive", frame.columns)] = [v.abusive[tensor.modes[actor]] for v in made]
+    frame[free_name("verdict", frame.columns)] = ["honest group?" if v.honest else "ring" for v in made]
     return frame
 
 
-def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool, table: pd.DataFrame) -> None:
-    """cores.csv (``table``), members.csv, reviews.csv, and the two files of each block."""
+def write_cores(
+    cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool, table: pd.DataFrame | None = None
+) -> None:
+    """cores.csv (``table``, where it says more), members.csv, reviews.csv, and the two files of each block."""
     from ringleader.cores import write_blocks
 
     target = Path(folder)
@@ -108,7 +109,7 @@ def write_cores(cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool, t
     except OSError as error:
         raise StorageError(f"cannot make the folder {folder}: {error.strerror or error}; choose another") from error
     tables = {
-        "cores": table,
+        "cores": cores.frame(tensor) if table is None else table,
         "members": cores.members_frame(tensor),
         "reviews": cores.reviews_frame(tensor),
     }

@@ -22,8 +22,8 @@ from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
-SWEEPS = 20
-"""Passes of EM over all reviews; forty are no better."""
+SWEEPS = 12
+"""Passes of EM over all reviews; forty are hardly better."""
 
 ACTOR_PRIOR = 0.5
 """Reviews' worth of the market's mixture of topics that each actor begins with."""
@@ -37,8 +37,8 @@ MEETINGS_PRIOR = 1000.0
 NEAR = 100.0
 """Most that an item is near an anchor, against chance."""
 
-ROWS = 65_536
-"""Cells at a time where an array of cells x topics is needed."""
+ROWS = 4_096
+"""Cells at a time where an array of cells x topics is needed: so many stay near the processor."""
 
 
 class Topics(NamedTuple):
@@ -81,13 +81,10 @@ def find_tastes(
     item = assign_roles(tensor, actor, settings.items).items[0]
     who, what = (np.ascontiguousarray(tensor.coordinates[:, k]) for k in (actor, item))
     topics = find_topics(who, what, tensor.shape[actor], tensor.shape[item], settings.topics)
-    drawn = [
-        product(topics.shares, attraction(tensor, actor, topics.shares, side, ~side, settings))
-        for side in (boost, attack)
-    ]
-    across = np.diag(attraction(tensor, actor, topics.shares, boost, ~boost, settings))
+    across = [attraction(tensor, actor, topics.shares, side, ~side, settings) for side in (boost, attack)]
     alike = np.diag(attraction(tensor, actor, topics.shares, boost, boost, settings))
-    trust = np.clip((across - 1.0) / np.maximum(alike - 1.0, 0.1), 0.0, 1.0)
+    trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(alike - 1.0, 0.1), 0.0, 1.0)
+    drawn = [product(topics.shares, matrix) for matrix in across]
     return Tastes(topics.shares, drawn[0], drawn[1], _pull(who, what, topics, trust))
 
 
