@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.errors import InputError, SettingsError
+from ringleader.errors import InputError, SettingsError, WorkerLost
 from ringleader.runtime.peers import Peers, Runtime, Workers
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
@@ -135,7 +136,13 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
     if how["memory_limit"] is None:
         how["memory_limit"] = max(parse_memory(None) // workers.count, LEAST_MEMORY)
     how["threads"] = how["threads"] or workers.threads
-    shares = workers.run(_read_share, [(os.fspath(source), strict, how)] * workers.count)
+    arguments = [(os.fspath(source), strict, how)] * workers.count
+    try:
+        shares = workers.run(_read_share, arguments)
+    except WorkerLost as error:
+        warnings.warn(f"{error}; new workers read the files again", stacklevel=3)
+        workers.restart()
+        shares = workers.run(_read_share, arguments)
     coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
     together = []
     for parts in zip(*vocabularies, strict=True):
