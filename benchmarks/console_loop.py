@@ -17,6 +17,7 @@ from collections import defaultdict
 from functools import partial
 
 import numpy as np
+from taste_market import Ring, taste_market
 
 import ringleader as rl
 from machine import describe, write_section
@@ -28,7 +29,6 @@ from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import auc
 from ringleader.known.labels import Label, Labels
 from ringleader.snapshot import Snapshot
-from taste_market import Ring, taste_market
 
 MODE, TARGET = "reviewer", "abuse"
 EVERY = 5

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ringleader.errors import RingleaderError
+from ringleader.errors import RingleaderError, WorkerLost
 from ringleader.runtime.peers import Worker
 
 
@@ -51,3 +51,17 @@ class InProcess:
         data = pickle.dumps(value, protocol=5)
         self.bytes += len(data)
         return pickle.loads(data)
+
+
+class Mortal(InProcess):
+    """Loses all that its workers hold at some calls, counted from 1."""
+
+    def __init__(self, count: int, deaths: set[int]) -> None:
+        super().__init__(count)
+        self.deaths, self.calls = deaths, 0
+
+    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self.calls += 1
+        if self.calls in self.deaths:
+            raise WorkerLost("worker 1 is gone")
+        return super().run(call, arguments)

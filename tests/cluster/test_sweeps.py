@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_process import InProcess
+from in_process import InProcess, Mortal
 from markets import SIZES, small_problem
 
 from ringleader.errors import SettingsError, WorkerLost
@@ -79,20 +79,6 @@ def test_a_fit_goes_on_with_another_number_of_workers() -> None:
         state, _ = fit_loop(problem, stored, learner, sweeps=1, measure=learner.likelihoods)
     for name, array in expected.to_arrays().items():
         np.testing.assert_array_equal(state.to_arrays()[name], array, err_msg=name)
-
-
-class Mortal(InProcess):
-    """Loses all it holds at some calls."""
-
-    def __init__(self, count: int, deaths: set[int]) -> None:
-        super().__init__(count)
-        self.deaths, self.calls, self.restarts = deaths, 0, -1
-
-    def run(self, call: Any, arguments: Any) -> list[Any]:
-        self.calls += 1
-        if self.calls in self.deaths:
-            raise WorkerLost("worker 1 is gone")
-        return super().run(call, arguments)
 
 
 @pytest.mark.parametrize("death", range(1, 8))  # while dealing cells and rows out, and in each sweep

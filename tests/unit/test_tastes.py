@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.datasets.tastes import Rings
-from ringleader.kernels.protocol import Backend, backend_names, get_backend
+from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.lockstep.tastes import attraction, find_tastes, find_topics
 from ringleader.tensor.sparse import SparseTensor
 
-every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in backend_names()], ids=backend_names())
+RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
+every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in RUNNABLE], ids=RUNNABLE)
 
 
 @every_backend

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.errors import InputError, SettingsError, warn_of
+from ringleader.errors import InputError, RunWarning, SettingsError, WorkerLost, warn_of
 from ringleader.runtime.peers import Peers, Runtime, Workers
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
@@ -152,7 +152,13 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
     if how["memory_limit"] is None:
         how["memory_limit"] = max(parse_memory(None) // workers.count, LEAST_MEMORY)
     how["threads"] = how["threads"] or workers.threads
-    shares = workers.run(_read_share, [(os.fspath(source), strict, how)] * workers.count)
+    arguments = [(os.fspath(source), strict, how)] * workers.count
+    try:
+        shares = workers.run(_read_share, arguments)
+    except WorkerLost as error:
+        warn_of([f"{error}; new workers read the files again"], RunWarning)
+        workers.restart()
+        shares = workers.run(_read_share, arguments)
     coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
     together = []
     for parts in zip(*vocabularies, strict=True):

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from in_process import InProcess
+from in_process import InProcess, Mortal
 
 import ringleader as rl
-from ringleader.errors import InputError, SchemaError
+from ringleader.errors import InputError, SchemaError, WorkerLost
 from ringleader.runtime.peers import Alone
 from ringleader.tables.distinct import number_ids
 from ringleader.tensor.sparse import SparseTensor
@@ -103,6 +103,15 @@ def test_a_bad_file_among_good_ones_is_named_as_one_process_names_it(
     for runtime in (None, InProcess(2), InProcess(3)):
         with pytest.raises(error, match=message):
             rl.read_reviews(folder, runtime=runtime)
+
+
+def test_files_are_read_again_where_a_worker_is_lost(tmp_path: Path) -> None:
+    folder = review_files(tmp_path)
+    with pytest.warns(UserWarning, match="worker 1 is gone; new workers read the files again"):
+        found = rl.read_reviews(folder, runtime=Mortal(2, {1}))
+    assert_same(found, rl.read_reviews(folder))
+    with pytest.warns(UserWarning), pytest.raises(WorkerLost, match="worker 1 is gone"):
+        rl.read_reviews(folder, runtime=Mortal(2, {1, 2}))
 
 
 def test_strict_reading_refuses_with_the_same_sentence(tmp_path: Path) -> None:
