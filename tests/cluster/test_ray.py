@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_reading import review_files
+from test_cluster_reading import review_files
 
 import ringleader as rl
 from ringleader.errors import InputError, SettingsError
@@ -53,7 +53,7 @@ def assert_same_folder(found: Path, expected: Path) -> None:
     assert [name for name in a if a[name] != b[name]] == []
 
 
-@pytest.mark.parametrize(("preset", "labelled"), [("default", True), ("default", False), ("corrected", True)])
+@pytest.mark.parametrize(("preset", "labelled"), [("default", True), ("default", False), ("corrected", False)])
 def test_a_cluster_writes_the_model_folder_of_one_process(
     tmp_path: Path, workers: Any, reviews: Path, labels: Path, preset: str, labelled: bool
 ) -> None:

@@ -22,12 +22,12 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("default", {}),
     "default with labels": ("default", {"labels": True}),
     "corrected, without labels": ("corrected", {}),
-    "corrected, labels move the factors": ("corrected", {"labels": True}),
+    "corrected, labels move the factors": ("corrected", {"labels": True, "head_evidence": False}),
     "held-out reviews, weighted cells, another contrast": (
         "default",
         {"heldout": 0.1, "count_weight": "log", "contrast": 1},
     ),
-    "online EM": ("corrected", {"labels": True, "learner": "online-em"}),
+    "online EM": ("corrected", {"labels": True, "learner": "online-em", "head_evidence": False}),
     "batch EM": ("default", {"labels": True, "learner": "batch-em"}),
     "gradients over all entries": ("default", {"learner": "sgd", "batch_size": 0}),
     "single precision without negatives": ("default", {"dtype": "float32", "negatives": 0}),
@@ -64,13 +64,13 @@ def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
 
 
 def test_threads_of_a_worker_do_not_change_a_bit() -> None:
-    problem = small_problem("corrected", labels=True)
+    problem = small_problem("corrected", labels=True, head_evidence=False)
     start = start_state(problem)
     assert_same(on_workers(problem, start, InProcess(2, threads=2), 100), fit_loop(problem, start))
 
 
 def test_a_fit_goes_on_with_another_number_of_workers() -> None:
-    problem = small_problem("corrected", labels=True)
+    problem = small_problem("corrected", labels=True, head_evidence=False)
     state = start_state(problem)
     expected = fit_loop(problem, state)[0]
     for workers in (3, 1, 2):
@@ -94,7 +94,7 @@ def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
 def test_workers_that_are_lost_again_and_again_stop_the_fit_with_what_to_do() -> None:
     problem = small_problem()
     learner = ClusterLearner(Mortal(2, set(range(1, 99))), get_learner("natural-gradient"), 100)
-    with pytest.raises(WorkerLost, match=r"worker 1 is gone; sweep 1 was tried 3 times; .* go on with --resume"):
+    with pytest.raises(WorkerLost, match=r"worker 1 is gone; sweep 1 was tried 3 times; .* go on with resume=True"):
         learner.sweep(problem, start_state(problem))
 
 
@@ -145,3 +145,10 @@ def test_new_reviews_are_taken_in_by_one_process() -> None:
     learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"))
     with pytest.raises(SettingsError, match="moves all entities"):
         learner.sweep(problem, start_state(problem), {0: np.ones(1)})
+
+
+def test_heads_that_read_evidence_are_refused_by_name() -> None:
+    problem = small_problem("corrected", labels=True)
+    learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"), 100)
+    with pytest.raises(SettingsError, match="read evidence"):
+        learner.sweep(problem, start_state(problem))

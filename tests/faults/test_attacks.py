@@ -24,7 +24,10 @@ from ringleader.known.covariates import MOST_COLUMNS, read_covariates
 from ringleader.tables import files, row_reader
 from ringleader.wording import defused
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [
+    pytest.mark.filterwarnings("error"),
+    pytest.mark.filterwarnings("default::ringleader.errors.RingleaderWarning"),
+]
 LABELS = pd.DataFrame({"mode": ["seller"] * 8, "entity": [f"s{i}" for i in range(8)], "label": [1, 0] * 4})
 
 

@@ -77,7 +77,11 @@ def test_reviews_of_modes_called_like_our_columns_are_ranked(reviews: pd.DataFra
     frame = score.review_frame(model.snapshot_)
     assert len(set(frame.columns)) == len(frame.columns)
     assert frame["rank_"].tolist() == list(range(1, len(frame) + 1))
-    assert frame["evidence_"].is_monotonic_decreasing and frame["rank"].isin(set(reviews["reviewer"])).all()
+    assert (
+        frame["score"].is_monotonic_decreasing
+        and "evidence_" in frame
+        and frame["rank"].isin(set(reviews["reviewer"])).all()
+    )
 
 
 def test_times_in_json_are_iso(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,7 +280,16 @@ def test_scores_of_one_of_several_targets_say_which(
 def test_names_of_targets_and_modes_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["\x1b[31mmode"], [["\x1b[31mred"]])
     head = {"mode": "seller", "target": "\x1b[31mred", "note": "additive"}
-    counts = {"cells": 1, "labels": 1, "sweeps": 1, "rank": 1, "seconds": 1.0, "effective_rank": None, "model": "m"}
+    counts = {
+        "cells": 1,
+        "labels": 1,
+        "sweeps": 1,
+        "rank": 1,
+        "seconds": 1.0,
+        "effective_rank": None,
+        "model": "m",
+        "device": "cpu",
+    }
     lists = {"unknown_labels": {}, "unknown_covariates": {}, "unused": [], "holdout": [], "resumed_from": None}
     _show({**counts, **lists, "modes": {"reviewer": 3, "product": 2}, "heads": [head]})
     said = capsys.readouterr().out

@@ -62,7 +62,7 @@ class ClusterLearner:
         """One pass over the data on the workers; the state is collected from them."""
         if touched is not None:
             raise SettingsError("a cluster moves all entities; take new reviews in with one process")
-        check_cluster(problem.config)
+        check_cluster(problem.config, problem.reads_evidence)
         for attempt in range(ATTEMPTS):
             try:
                 return self._sweep(problem, state)
@@ -154,11 +154,11 @@ class ClusterLearner:
         )
 
 
-def check_cluster(config: ModelConfig) -> None:
-    """Refuse what only one process can do yet, by its name."""
+def check_cluster(config: ModelConfig, labelled: bool) -> None:
+    """Refuse what only one process can do yet, by its name; ``labelled`` where there are labels."""
     if config.learner in ONLY_HERE:
         raise SettingsError(f"the learner {config.learner} runs in one process only; leave out --ray")
-    if config.joint and config.head_evidence:
+    if labelled and config.joint and config.head_evidence:
         raise SettingsError(
             "heads that are learned with the factors and read evidence (preset corrected) run in one process only yet; "
             "leave out --ray, or choose head_evidence=False"

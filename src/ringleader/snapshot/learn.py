@@ -102,7 +102,7 @@ def _learn(
     if workers is not None:
         if parameters.get("device", "auto") == "auto":
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
-        check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
+        check_cluster(model_config(chosen, tensor, seed), labels is not None)  # before anything takes its time
     config, rows, lockstep = _start(chosen, tensor, seed)
     if old is not None:
         given = "backend" in (parameters["settings"] or {})
