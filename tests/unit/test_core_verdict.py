@@ -55,7 +55,10 @@ def test_with_labels_members_count_with_their_probabilities(tensor: SparseTensor
     probability = np.full(tensor.shape[0], 0.2)
     (verdict,) = verdicts([core()], tensor, 0, {"reviewer": probability})
     assert verdict.abusive["reviewer"] == pytest.approx(6.0) and verdict.share == pytest.approx(0.2)
-    assert verdict.honest and verdict.abusive["seller"] > 4  # sellers have no labels: as without
+    assert verdict.abusive["seller"] > 4  # sellers have no labels: as without
+    assert not verdict.honest  # few labels teach small probabilities
+    (verdict,) = verdicts([core(log10_p=-6.0, agreement=0.95)], tensor, 0, {"reviewer": probability})
+    assert verdict.honest
 
 
 def test_the_victims_of_an_attack_are_not_abusive(tensor: SparseTensor) -> None:

@@ -33,15 +33,17 @@ class Verdict(NamedTuple):
 
     abusive : by name of the mode, how many of its members abuse, as far as is known
     share   : the same of those who act, as a share of them, from 0 to 1
+    ring    : chance, without any label, that it is a ring
     """
 
     abusive: Mapping[str, float]
     share: float
+    ring: float
 
     @property
     def honest(self) -> bool:
-        """Whether most of those who act are honest."""
-        return self.share < 0.5
+        """Whether its people are rather honest. Few labels teach small probabilities, so these do not decide alone."""
+        return (self.share + self.ring) / 2 < 0.5
 
 
 def verdicts(
@@ -61,7 +63,7 @@ def verdicts(
             # Who is attacked is a victim.
             guess = 0.0 if core.side == "attack" and name != acting else ring * float(members.strength.sum())
             abusive[name] = float(known[name][members.codes].sum()) if name in known else guess
-        made.append(Verdict(abusive, abusive[acting] / max(len(core.members[acting].codes), 1)))
+        made.append(Verdict(abusive, abusive[acting] / max(len(core.members[acting].codes), 1), ring))
     return tuple(made)
 
 

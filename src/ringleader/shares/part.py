@@ -164,6 +164,9 @@ class Part:
         if len(state.first):
             second = {k: state.second[self._own_rows(k)].copy() for k in modes}
             first = {k: state.first[self._own_rows(k)].copy() for k in modes}
+        if self.problem.config.learn_lambda:  # balancing lambda has scaled the rows of labels once more
+            for target in range(len(self.problem.targets)):
+                self.labelled_rows(target)
         common = state.replace(
             factors=np.zeros((0, state.rank), state.factors.dtype),
             cavities=self.cavities,

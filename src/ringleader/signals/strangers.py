@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.signals.lockstep.meetings import Places, cuts
+from ringleader.signals.lockstep.meetings import Places, cuts, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -66,11 +66,12 @@ def find_strangers(
         alone = came_for_one(who, places.items, tensor.shape[actor])
         first = np.full(places.n_windows, np.iinfo(np.int64).max)
         np.minimum.at(first, places.windows, times)
+        distinct, crowds = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
         for side in (boost, attack):
             cells = np.flatnonzero(side & alone)
             if not len(cells):
                 continue
-            crowds, count, expected = crowds_of(places, side, alone)
+            count, expected = counted(places, distinct, crowds, side, alone)
             ratio = np.where(
                 count > expected, count * np.log(np.maximum(count, 1.0) / expected) - (count - expected), 0.0
             )
@@ -91,14 +92,14 @@ def came_for_one(who: Codes, items: Codes, n_actors: int) -> Bools:
     return np.asarray(elsewhere[who] == 0)
 
 
-def crowds_of(places: Places, side: Bools, alone: Bools) -> tuple[Numbers, Floats, Floats]:
-    """The crowd of each cell, (n_cells,), and of each crowd how many strangers it has and how many were to be expected.
+def counted(places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools) -> tuple[Floats, Floats]:
+    """Of each crowd how many strangers it has, and how many were to be expected.
 
     Expected are those whom the item sees in other windows, scaled by the window's share of all reviews, and the
     market's share of strangers among the item's other customers of the window.
+
+    distinct : item and window of each crowd, as one number. crowd : of each cell, (n_cells,).
     """
-    distinct, crowd = np.unique(places.items.astype(np.int64) * places.n_windows + places.windows, return_inverse=True)
-    crowd = crowd.reshape(-1)
     item, window = distinct // places.n_windows, distinct % places.n_windows
     strangers, others = side & alone, side & ~alone
     count = np.asarray(np.bincount(crowd, weights=strangers, minlength=len(distinct)), np.float64)
@@ -107,4 +108,4 @@ def crowds_of(places: Places, side: Bools, alone: Bools) -> tuple[Numbers, Float
     in_all = np.bincount(item, weights=count)[item]
     elsewhere = (in_all - count) * share / np.maximum(1.0 - share, 1e-9)
     odds = strangers.sum() / max(int(others.sum()), 1)
-    return crowd, count, elsewhere + odds * customers + LEAST * min(odds, 1.0)
+    return count, np.asarray(elsewhere + odds * customers + LEAST * min(odds, 1.0), np.float64)

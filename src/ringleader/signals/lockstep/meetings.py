@@ -65,7 +65,7 @@ def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterat
 
 def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:
     """Groups of the reviews by actors ``who`` at ``places``. An actor is in a group once, however often there."""
-    place, group = _ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+    place, group = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
     order = get_backend().stable_order(who, n_actors)
     order = order[get_backend().stable_order(group[order], len(place))]
     group, member = group[order], who[order]
@@ -95,7 +95,7 @@ def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) 
     return Meetings(groups, windows, places.n_windows, cells, spot[cells], int(large.sum()), int(size[large].sum()))
 
 
-def _ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
+def ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
     """Distinct numbers, ascending, and the rank of each. Same as: ``np.unique(numbers, return_inverse=True)``."""
     most = int(numbers.max(initial=0)) + 1
     if most > DENSE * (len(numbers) + 1000):
@@ -134,7 +134,7 @@ def expose(meetings: Meetings, tastes: Floats | None = None, drawn: Floats | Non
     pairs = np.bincount(meetings.windows, weights=size * (size - 1), minlength=n_windows)
     chance = pairs / np.maximum(seats * (seats - 1), 1.0)
     actor = np.repeat(np.arange(n, dtype=np.int64), np.diff(groups.actor_offsets))
-    key, rank = _ranks(actor * n_windows + meetings.windows[groups.actor_groups])
+    key, rank = ranks(actor * n_windows + meetings.windows[groups.actor_groups])
     degree = np.bincount(rank, minlength=len(key))
     slot = (key % n_windows).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(key // n_windows, minlength=n))]).astype(np.int64)

@@ -108,7 +108,8 @@ def find_topics(who: Codes, what: Codes, n_actors: int, n_items: int, count: int
 
 def _entries(row: Codes, column: Codes, size: int) -> tuple[Numbers, Codes]:
     """Offsets of the rows, and the columns of their entries in ascending order."""
-    order = np.lexsort((column, row))
+    order = get_backend().stable_order(column, int(column.max(initial=0)) + 1)
+    order = order[get_backend().stable_order(row[order], size)]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]).astype(np.int64)
     return offsets, np.ascontiguousarray(column[order])
 
