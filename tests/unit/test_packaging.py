@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     not (ROOT / "pyproject.toml").exists(), reason="pyproject.toml is not part of this copy"
 )
 
-NOT_FOR_USERS = {"test", "docs", "release"}
+NOT_FOR_USERS = {"docs", "lint", "release", "test"}
 """Extras whose packages the library itself must not import."""
 
 
