@@ -67,7 +67,8 @@ def own_hosts(host: str, port: int) -> set[str]:
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket on which the console listens; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Of TCP by name, or asyncio leaves Nagle on and every answer waits 40 ms for the acknowledgement of its head.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

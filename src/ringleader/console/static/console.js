@@ -3,7 +3,8 @@
 (() => {
   const find = (selector, within = document) => within.querySelector(selector);
   const page = document.body.dataset.page;
-  const decided = [];          // what this page decided and the server has: the last one first to be taken back
+  const decided = [];          // what this page decided, the last one first to be taken back; id once it is saved
+  const undoing = new Map();   // by key: taken back before the server had it
 
   // -- banners -----------------------------------------------------------------------------------
 
@@ -33,9 +34,16 @@
       const what = event.count === 1 ? "1 decision is" : `${event.count} decisions are`;
       banner("unsaved", "bad", `Not saved: ${what} kept in this browser and sent again. ${event.reason}`);
     } else if (event.kind === "saved") {
-      if (!event.entry.reverts) decided.push({ ...event.entry, id: event.decision.id });
+      const own = decided.find((entry) => entry.key === event.entry.key);
+      if (own) own.id = event.decision.id;
+      if (undoing.delete(event.entry.key)) takeBack({ ...event.entry, id: event.decision.id });
       mark(event.entry, event.entry.reverts ? "" : event.entry.verdict, event.decision.id);
-    } else if (event.kind === "conflict") {
+    } else if (event.kind === "conflict" || event.kind === "refused") {
+      const place = decided.findIndex((entry) => entry.key === event.entry.key);
+      if (place >= 0) decided.splice(place, 1);
+      undoing.delete(event.entry.key);
+    }
+    if (event.kind === "conflict") {
       const since = (event.problem.since || []).filter((e) => e.verdict !== "revoke").pop();
       const who = since ? `${shown(since.who)} said ${since.verdict}` : "it was taken back";
       banner("conflict", "warn", `Decided meanwhile: ${shown(event.entry.entity || "this account")}: ${who}. Your ${event.entry.verdict || "undo"} was not taken.`,
@@ -117,6 +125,7 @@
     banner("conflict", "", "");
     banner("refused", "", "");
     const entry = outbox.add(entryOf(holder, verdict));
+    decided.push(entry);
     const note = find("textarea[name=note]", holder);
     if (note) note.value = "";
     if (page === "queue") next(entry);
@@ -135,11 +144,14 @@
     }
   });
 
+  function takeBack({ id, mode, entity, target, url }) {
+    outbox.add({ reverts: id, mode, entity, target, url });
+  }
+
   function undo() {
     const last = decided.pop();
     if (!last) { banner("refused", "info", "There is nothing of this page to take back; the decisions page takes back any."); return; }
-    const { mode, entity, target } = last;
-    outbox.add({ reverts: last.id, mode, entity, target, url: last.url });
+    if (last.id) takeBack(last); else undoing.set(last.key, last);
     if (page === "queue") { passed = passed.filter((code) => code !== last.code); show(last.code); }
     else mark(last, "", last.head);
   }

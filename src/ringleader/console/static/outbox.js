@@ -5,6 +5,8 @@
   const STORE = "ringleader-outbox-" + location.port;
   const AGAIN = 2000;
   const listeners = [];
+  const heads = new Map();     // by account: the last event that this page made, which is no conflict with the next
+  const account = (entry) => JSON.stringify([entry.mode, entry.entity, entry.target]);
   let sending = false;
   let timer = null;
   let trouble = "";
@@ -38,7 +40,7 @@
     if (entry.reverts) {
       return fetch(`/api/v1/decisions/${entry.reverts}/revert`, { method: "POST", headers, body: "{}" });
     }
-    if (entry.head !== undefined) headers["If-Match"] = `"${entry.head}"`;
+    if (entry.head !== undefined) headers["If-Match"] = `"${Math.max(entry.head, heads.get(account(entry)) || 0)}"`;
     const { mode, entity, verdict, note, target } = entry;
     return fetch("/api/v1/decisions", {
       method: "POST", headers, body: JSON.stringify({ mode, entity, verdict, note: note || "", target }),
@@ -60,7 +62,9 @@
         const body = await answer.json().catch(() => ({}));
         if (answer.ok) {
           remove(entry.key);
-          tell({ kind: "saved", entry, decision: body.items ? body.items[0] : body });
+          const decision = body.items ? body.items[0] : body;
+          heads.set(account(decision), decision.id);
+          tell({ kind: "saved", entry, decision });
         } else if (answer.status === 401) {
           return wait("The session has ended: open the link that ringleader serve printed in this browser.");
         } else if (answer.status >= 500) {
