@@ -9,36 +9,26 @@ import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ringleader import snapshot as snapshots
-from ringleader.arrays import Floats
-from ringleader.cores import Cores, CoreSettings
 from ringleader.errors import RingleaderWarning
-from ringleader.explain import Explanation
-from ringleader.judge import Inputs
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.runtime.peers import Runtime, started
-from ringleader.signals import ReviewEvidence
-from ringleader.signals.lockstep import Lockstep
 from ringleader.snapshot import LEARNED, Snapshot
+from ringleader.snapshot.answers import Answers
 from ringleader.snapshot.parameters import model_config, seed_of
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import html_text
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 UNFITTED = "this RingDetector is not fitted yet; call fit with reviews first"
 
 
-class RingDetector(BaseEstimator):  # type: ignore[misc]
+class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     """Finds groups that act together from reviews and a few known accounts.
 
     Parameters
@@ -171,54 +161,6 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         """The settings of the model that these parameters stand for, on that tensor."""
         return model_config(self.get_params(), tensor, seed_of(self.random_state))
 
-    def scores(self, mode: str, target: str | None = None) -> pd.DataFrame:
-        """One row per entity of a mode, most suspicious first.
-
-        ``score`` is what to sort by: the head's probability where labels trained one, else the suspicion, and with it
-        how suspected its neighbours are where another mode has labels. ``evidence`` is the model's alone.
-        """
-        return self._fitted().scores(mode, target)
-
-    def scores_by_code(self, mode: str, target: str | None = None) -> pd.DataFrame:
-        """The same rows in the order of the codes, without a rank: for what is joined to arrays of the mode."""
-        return self._fitted().scores_by_code(mode, target)
-
-    def explain(self, mode: str, entity: Any, target: str | None = None) -> Explanation:
-        """Why an entity has its score: contributions, strongest reviews, cores, the known bad it resembles."""
-        return self._fitted().explain(mode, entity, target)
-
-    def contributions(self, mode: str, entities: Any = None, target: str | None = None) -> pd.DataFrame:
-        """What each input adds to the scores of entities (all of the mode where None): a row for each, in that order.
-
-        Columns are entity, intercept and the inputs, which sum to the log-odds of the probability, to the value of a
-        number, or to the score where the mode has no labels.
-        """
-        return self._fitted().contribution_table(mode, entities, target)
-
-    def cores(self, settings: CoreSettings | None = None) -> Cores:
-        """Groups that act in lockstep: members, window, density, significance, reviews; the most significant first."""
-        return self._fitted().cores(settings)
-
-    def lockstep(self) -> Lockstep:
-        """Who acts together with whom beyond chance."""
-        return self._fitted().signals.lockstep
-
-    def inputs(self, mode: str, target: str | None = None) -> Inputs:
-        """What the head of a target reads of every entity of a mode."""
-        return self._fitted().inputs(mode, target)
-
-    def suspicion(self, mode: str) -> Floats:
-        """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
-        return self._fitted().suspicion(mode)
-
-    def evidence(self, mode: str) -> Floats:
-        """Popularity-corrected suspicion of every entity of a mode, (n_k,), from the reviews alone."""
-        return self._fitted().evidence(mode)
-
-    def review_evidence(self) -> ReviewEvidence:
-        """Log-odds and leave-one-out evidence of every distinct review."""
-        return self._fitted().signals.reviews
-
     def __getattr__(self, name: str) -> Any:
         """Learned attributes, such as ``tensor_``, ``labels_`` or ``history_``, are those of the snapshot."""
         if name[:-1] in LEARNED and name.endswith("_") and "snapshot_" in self.__dict__:
@@ -231,12 +173,9 @@ class RingDetector(BaseEstimator):  # type: ignore[misc]
         made: str = super().__repr__(*args, **options)
         return "\n".join([made, *self.snapshot_.lines()]) if self.__sklearn_is_fitted__() else made
 
-    def _repr_html_(self) -> str:
-        return "".join(f"<p>{html_text(line)}</p>" for line in repr(self).splitlines())
-
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__()
-        return {name: kept[name] for name in kept if name not in ("_stored", "_folders")}  # open files
+        return {name: kept[name] for name in kept if name != "_stored"}  # open files
 
     def __sklearn_is_fitted__(self) -> bool:
         return "snapshot_" in self.__dict__
@@ -256,5 +195,5 @@ def load(folder: str | os.PathLike[str]) -> RingDetector:
     """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
     snapshot, stored = snapshots.load(folder)
     detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
-    detector.snapshot_, detector._stored, detector._folders = snapshot, stored, {Path(folder).resolve()}
+    detector.snapshot_, detector._stored = snapshot, stored
     return detector

@@ -121,8 +121,9 @@ def entity_ways(tensor: SparseTensor, mode: int, ratios: ReviewRatios, fair: Boo
     codes, size = tensor.coordinates[:, mode], tensor.shape[mode]
     reviews = np.bincount(codes, minlength=size) + FEW
     parts = ratios.parts()
+    if fair is not None or tensor.rating_mode is None:
+        del parts["attack"]  # without ratings there are no bad ones
     if fair is not None:
-        del parts["attack"]
         parts = {way: part * fair for way, part in parts.items()}
     return {
         f"suspicion_{way}": np.bincount(codes, weights=part, minlength=size) / reviews for way, part in parts.items()
