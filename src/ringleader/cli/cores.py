@@ -83,17 +83,10 @@ def _refuse_other_files(folder: Path) -> None:
 def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:
     """The table of cores with how many of those who act abuse, and what that makes of each."""
     from ringleader.cores.tables import free_name
-    from ringleader.cores.verdict import verdicts
 
-    tensor, actor = snapshot.tensor, snapshot.config.contrast
-    probabilities = {}
-    for name in {name for core in cores for name in core.members}:
-        scorer = snapshot.scorer(name)
-        if scorer.kind == "head" and scorer.target is not None and scorer.target.kind == "binary":
-            probabilities[name] = scorer.score
-    made = verdicts(cores, tensor, actor, probabilities)
-    frame[free_name("abusive", frame.columns)] = [v.abusive[tensor.modes[actor]] for v in made]
-    frame[free_name("verdict", frame.columns)] = ["honest group?" if v.honest else "ring" for v in made]
+    made, actor = snapshot.verdicts(cores), snapshot.tensor.modes[snapshot.config.contrast]
+    frame[free_name("abusive", frame.columns)] = [verdict.abusive[actor] for verdict in made]
+    frame[free_name("verdict", frame.columns)] = [verdict.word for verdict in made]
     return frame
 
 

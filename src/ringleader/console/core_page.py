@@ -70,13 +70,14 @@ def core_rows(console: Console, served: Served) -> tuple[list[str], list[dict[st
     """The modes that have members, and one row for each core."""
     modes = [mode for mode in served.modes if any(mode in core.members for core in served.cores)]
     rows = []
-    for core in served.cores:
+    for core, verdict in zip(served.cores, served.snapshot.verdicts(served.cores), strict=True):
         codes = served.tensor.coordinates[core.cells]
         first, last = _span(served, codes)
         rows.append(
             {
                 "number": core.number,
                 "side": SIDES[core.side],
+                "verdict": verdict.word,
                 "sizes": [len(core.members[mode].codes) if mode in core.members else 0 for mode in modes],
                 "reviews": int(served.tensor.counts[core.cells].sum()),
                 "first": first,

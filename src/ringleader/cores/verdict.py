@@ -28,7 +28,7 @@ USUAL, STEP, LEAST, MOST = 5.0, 0.3, -1.5, 3.0
 """Each power of ten of significance beyond the usual one adds a step to the log-odds, within limits."""
 
 
-class Verdict(NamedTuple):
+class CoreVerdict(NamedTuple):
     """What a core is.
 
     abusive : by name of the mode, how many of its members abuse, as far as is known
@@ -45,10 +45,15 @@ class Verdict(NamedTuple):
         """Whether its people are rather honest. Few labels teach small probabilities, so these do not decide alone."""
         return (self.share + self.ring) / 2 < 0.5
 
+    @property
+    def word(self) -> str:
+        """What to call it in a table."""
+        return "honest group?" if self.honest else "ring"
+
 
 def verdicts(
     cores: Sequence[Core], tensor: SparseTensor, actor: int, probabilities: Mapping[str, Floats] | None = None
-) -> tuple[Verdict, ...]:
+) -> tuple[CoreVerdict, ...]:
     """One for each core.
 
     probabilities : by name of the mode, of every entity, (n_k,), for the modes that have labels.
@@ -63,7 +68,7 @@ def verdicts(
             # Who is attacked is a victim.
             guess = 0.0 if core.side == "attack" and name != acting else ring * float(members.strength.sum())
             abusive[name] = float(known[name][members.codes].sum()) if name in known else guess
-        made.append(Verdict(abusive, abusive[acting] / max(len(core.members[acting].codes), 1), ring))
+        made.append(CoreVerdict(abusive, abusive[acting] / max(len(core.members[acting].codes), 1), ring))
     return tuple(made)
 
 

@@ -47,7 +47,7 @@ def core_section(model: RingDetector, core: Core, accounts: Accounts, scores: di
         number=core.number,
         heading=f"Core {core.number}: {people(core)}",
         sentence=sentence,
-        verdict=_verdict(core, scores, str(frame.get("verdict", ""))),
+        verdict=_verdict(model, core, scores),
         facts=tuple(facts),
         matrix=block,
         timeline=timeline(tensor, core) if has_times(tensor) else None,
@@ -79,9 +79,12 @@ def _members(
     return CoreMembers(counted(len(rows), harmless(mode, 30)), Table(header, listed, keys=keys))
 
 
-def _verdict(core: Core, scores: dict[str, pd.DataFrame], said: str) -> str:
-    """What is known and believed of the members of each mode; first what the search itself says, where it does."""
-    parts = [f"{said[:1].upper()}{said[1:]}."] if said and said != "nan" else []
+def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -> str:
+    """Whether it is rather a ring; then what is known and believed of the members of each mode."""
+    verdict, acting = model.snapshot_.verdicts((core,))[0], model.tensor_.modes[model.config_.contrast]
+    many = counted(len(core.members[acting].codes), harmless(acting, 30))
+    kind = "an honest group, perhaps" if verdict.honest else "a ring"
+    parts = [f"Judged {kind}: about {verdict.abusive[acting]:.0f} of {many} abuse."]
     for mode, members in reversed(core.members.items()):
         judged = scores[mode].iloc[members.codes]
         name = harmless(mode, 30)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers, frozen
-from ringleader.cores import Cores, CoreSettings, find_cores
+from ringleader.cores import Core, Cores, CoreSettings, find_cores
+from ringleader.cores.verdict import CoreVerdict, verdicts
 from ringleader.errors import SettingsError
 from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
@@ -199,6 +200,15 @@ class Snapshot:
             return self.core_finder()
         found = find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
         return replace(found, tensor=self.tensor)
+
+    def verdicts(self, cores: Sequence[Core]) -> tuple[CoreVerdict, ...]:
+        """How many members of each core abuse: by their probabilities where labels taught some, else by the signals."""
+        probabilities = {}
+        for name in {name for core in cores for name in core.members}:
+            scorer = self.scorer(name)
+            if scorer.kind == "head" and scorer.target is not None and scorer.target.kind == "binary":
+                probabilities[name] = scorer.score
+        return verdicts(cores, self.tensor, self.config.contrast, probabilities)
 
     def lines(self) -> list[str]:
         """What the model learned from, and what is odd about it, in words."""
