@@ -19,6 +19,7 @@ from ringleader.cli import cores as cli
 from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
 from ringleader.cores.board import Board, boards
 from ringleader.cores.significance import agree, evidence, naming_cost, taste
+from ringleader.cores.verdict import verdicts
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError, StorageError
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
@@ -450,7 +451,7 @@ def stubbed(planted: tuple[SparseTensor, Cores], monkeypatch: pytest.MonkeyPatch
         cores=lambda: cores,
         tensor=tensor,
         config=SimpleNamespace(contrast=0),
-        scorer=lambda mode: SimpleNamespace(kind="label-free"),
+        verdicts=lambda cores: verdicts(cores, planted[0], 0),
     )
     monkeypatch.setattr(cli, "open_snapshot", lambda _: unlabelled)
     return cores
