@@ -17,7 +17,6 @@ from collections import defaultdict
 from functools import partial
 
 import numpy as np
-from taste_market import Ring, taste_market
 
 import ringleader as rl
 from machine import describe, write_section
@@ -25,7 +24,8 @@ from ringleader.baselines.behaviour import Boosting, mode_features
 from ringleader.console.live import Served, serve_snapshot
 from ringleader.console.queue import ORDERS, upcoming
 from ringleader.console.refit import derive
-from ringleader.datasets import marketplace
+from ringleader.datasets import marketplace, taste_market
+from ringleader.datasets.marketplace import Marketplace
 from ringleader.evaluation.metrics import auc
 from ringleader.known.labels import Label, Labels
 from ringleader.snapshot import Snapshot
@@ -37,15 +37,18 @@ FIRST_SEED = 2_100
 
 
 def generated(reviews: int, seed: int) -> tuple[object, set[str]]:
-    market = marketplace(reviews, seed=seed)
+    return _with_bad(marketplace(reviews, seed=seed))
+
+
+def _with_bad(market: Marketplace) -> tuple[object, set[str]]:
+    """The reviews of a market, and its bad reviewers."""
     truth = market.truth
     rows = truth[(truth["mode"] == MODE) & (truth["target"] == TARGET) & (truth["label"] == 1)]
     return market.reviews, set(rows["entity"].astype(str))
 
 
 def tasteful(reviews: int, seed: int) -> tuple[object, set[str]]:
-    market = taste_market(seed, reviews=reviews, rings=Ring(number=16))
-    return market.reviews, market.bad[MODE]
+    return _with_bad(taste_market(reviews, kind="loyal", seed=seed))
 
 
 FAMILIES = {"generated marketplace": generated, "taste market": tasteful}

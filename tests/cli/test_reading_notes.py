@@ -52,7 +52,8 @@ def test_with_json_what_is_odd_is_in_the_json_alone(command: Run, folder: Path, 
     baseline = command("baseline", "degree", folder / "early.csv", "--mode", "product", "--json")
     for done in (fit, update, baseline):
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["warnings"] == [EARLY]
+        said = json.loads(done.stdout)["warnings"]
+        assert said[0] == EARLY and len(said) == (2 if done is update else 1)  # an update knows these reviews already
         assert EARLY not in done.stderr
 
 

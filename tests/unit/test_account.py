@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
-from ringleader.datasets import marketplace
+from ringleader.datasets import marketplace, taste_market
 from ringleader.explain import Account, Mention
 from ringleader.explain.account import believed
 from ringleader.explain.facts import Facts
@@ -255,3 +255,16 @@ def test_suspected_and_known_counterparts_are_counted_against_their_share(snapsh
     share = facts.suspected_counterparts(0)
     assert share.seen == sum(bool(suspected[code]) for code in met)
     assert share.expected == pytest.approx(len(met) * suspected.to_numpy()[tensor.coordinates[:, 0]].mean())
+
+
+def test_a_crowd_of_strangers_is_said_with_its_number_and_weeks() -> None:
+    market = taste_market(8_000, kind="once", seed=5)
+    tensor = rl.read_reviews(market.reviews)
+    snapshot = rl.RingDetector(rank=2, epochs=1).fit(tensor).snapshot_
+    seller = snapshot.scores("seller")["entity"].iloc[0]
+    (reason,) = [r for r in snapshot.account("seller", seller).reasons_for if r.kind == "crowd of strangers"]
+    number = int(reason.sentence.split()[0])
+    once = market.reviews.groupby("reviewer")["seller"].transform("size") == 1
+    alone = market.reviews[once & (market.reviews["seller"].astype(str) == str(seller))]
+    assert 3 <= number <= len(alone)
+    assert "without any other review" in reason.sentence and "in the 4 weeks from 20" in reason.sentence

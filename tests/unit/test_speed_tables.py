@@ -82,7 +82,7 @@ def test_both_tables_are_stored_with_the_machine(tmp_path, monkeypatch, reviews,
         }
 
     monkeypatch.setattr(speed, "speed_report", report)
-    frame = benchmark._speed(Results(tmp_path), reviews, large, print)
+    frame = benchmark._speed(Results(tmp_path), reviews, large, "cpu", print)
     assert frame["what"].tolist() == [f"fit of {reviews}", *(f"answer of {size}" for size in sizes)]
     stored = json.loads((tmp_path / "rows.json").read_text())
     assert "cores" in stored["about"]

@@ -11,6 +11,7 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation import metrics
+from ringleader.report.accounts import Accounts
 from ringleader.report.ranking import ranking, subjects
 from ringleader.signals.lockstep.association import SHARED_PRIOR
 from ringleader.signals.suspicion import not_attacks
@@ -160,9 +161,10 @@ def test_contributions_sum_to_the_score_and_neighbours_are_among_them(
 
 def test_the_report_says_how_such_scores_were_made(by_reviewers: rl.RingDetector) -> None:
     (sellers,) = [s for s in subjects(by_reviewers) if s.mode == "seller"]
-    page = ranking(by_reviewers, sellers, "x")
+    page = ranking(by_reviewers, sellers, "x", Accounts(by_reviewers.snapshot_, ()))
     assert "how suspected its reviewers are" in page.note
-    assert any("How suspected the reviewer accounts are" in r.text for row in page.rows for r in row.reasons)
+    said = "reviewers are known bad or have a probability of at least 50%"
+    assert any(said in r.text for row in page.rows for r in row.reasons)
 
 
 def test_the_neighbours_input_is_the_mean_over_those_met_without_bad_ratings(

@@ -90,12 +90,13 @@ def _take_in(
         taken = take_in(snapshot, fresh, new_labels, command="update", at=now(), again=again, callback=bar)
     if taken.batch is not None:
         save(taken.snapshot, model, stored, keep=keep)
+    repeats = []  # what was known before; the rest was said when it was read
     if taken.repeated is not None:
-        warnings.append(f"{taken.said()}; --again counts them once more")
+        repeats.append(f"{taken.said()}; --again counts them once more")
     elif taken.batch is not None and taken.batch.known:
-        warnings.append(f"{taken.batch.known:,} of {counted(taken.batch.reviews, 'review')} were known already")
+        repeats.append(f"{taken.batch.known:,} of {counted(taken.batch.reviews, 'review')} were known already")
     if taken.repeated_labels and new_labels is not None:
-        warnings.append(f"the model knew {counted(len(new_labels), 'label')} as given")
+        repeats.append(f"the model knew {counted(len(new_labels), 'label')} as given")
     after, aligned = taken.snapshot.tensor, taken.snapshot.aligned
     unknown = new_labels.align(after).unknown if new_labels is not None else {}
     summary = {
@@ -111,17 +112,17 @@ def _take_in(
         "new_labels": len(new_labels) if new_labels is not None else 0,
         "unknown_labels": dict(unknown),
         "rejected": dict(fresh.report.rejected) if fresh is not None and fresh.report is not None else {},
-        "warnings": warnings,
+        "warnings": [*warnings, *repeats],
     }
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
-        _show(summary, with_reviews=fresh is not None and taken.repeated is None)
+        _show(summary, repeats, with_reviews=fresh is not None and taken.repeated is None)
 
 
-def _show(summary: dict[str, Any], *, with_reviews: bool) -> None:
-    """What came in, what of it was not used, and what the model holds now."""
-    for line in summary["warnings"]:
+def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool) -> None:
+    """What was known before, what came in, what of it was not used, and what the model holds now."""
+    for line in repeats:
         print(f"note: {harmless(line, 400)}")
     if not summary["taken_in"]:
         print("nothing was changed")

@@ -21,7 +21,8 @@ from ringleader.explain.phrases import (
     when,
 )
 from ringleader.signals.behaviour.time import DAY, say_length
-from ringleader.wording import counted, number, plural
+from ringleader.signals.strangers import WINDOW_WEEKS
+from ringleader.wording import counted, number, plural, say_time
 
 
 def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -148,6 +149,29 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         if k != own.mode:
             parts += [word, mention(facts, k, int(own.codes(k, best)[0])), " "]
     return Said((*parts[:-1], when(facts, best)), bad)
+
+
+def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """The largest crowd of accounts without any other review that its reviews are part of: where, when, how many."""
+    crowds, own = facts.signals.strangers, facts.own
+    cells = own.cells[crowds.ratios[own.cells] > 0]
+    if not len(cells):
+        return Said(("None of its reviews is part of a crowd of accounts that reviewed nothing else",), False)
+    loudest = cells[np.argmax(crowds.ratios[cells])]
+    k = int(crowds.mode[loudest])
+    place: Parts = (" on ", mention(facts, k, int(own.codes(k, np.array([loudest]))[0]))) if k != own.mode else ()
+    weeks = ""
+    if own.roles.time is not None:
+        first = say_time(np.datetime64(int(crowds.begin[loudest]), "s"))
+        weeks = f" in the {say_length(round(WINDOW_WEEKS * 7), DAY)} from {first}"
+    expected = float(crowds.expected[loudest])
+    who = counted(int(crowds.number[loudest]), mode_name(facts, own.roles.actor))
+    said = f"{who} without any other review rated alike"
+    rest = f"{weeks}, where {number(expected)} {were(expected)} to be expected"
+    if own.acts:
+        return Said(("It came for one item alone; so did others: ", said, *place, rest), True)
+    many = f"; {len(cells):,} of its {counted(len(own.cells), 'review')} are part of such a crowd"
+    return Said((said, *place, rest, many), True)
 
 
 def strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:

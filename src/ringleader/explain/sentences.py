@@ -28,6 +28,13 @@ COMPONENT = "component "
 KINDS = {"association": "known", "shared": "known", "neighbours": "neighbours", "strangers": "strangers"}
 """Kinds by the first word of an input; other inputs are of the kind that ``Inputs.groups`` says."""
 KINDS_OF_GROUPS = {"counterpart": "strangers"}
+SUSPICION = {
+    "suspicion_lockstep": "lockstep",
+    "suspicion_strangers": "crowd of strangers",
+    "suspicion_attack": "attack",
+    "suspicion_evidence": "evidence",
+}
+"""Kinds of what the suspicion is made of."""
 
 WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "known": people.known,
@@ -35,6 +42,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "lockstep": people.lockstep,
     "evidence": people.evidence,
     "strangers": people.strangers,
+    "crowd of strangers": people.crowd_of_strangers,
     "burst": habits.burst,
     "rating": habits.rating,
     "deviation": habits.deviation,
@@ -75,6 +83,8 @@ def kind_of(facts: Facts, name: str) -> str:
     group = facts.inputs.groups.get(name)
     if name.startswith(COMPONENT):
         return "component"
+    if name in SUSPICION and group in (None, "suspicion"):
+        return SUSPICION[name]
     if first in KINDS and group in (None, "association", "neighbours", "strangers"):
         return KINDS[first]
     return name if group in (None, "given") else KINDS_OF_GROUPS.get(group, group)

@@ -8,8 +8,10 @@ import os
 import socket
 import stat
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +26,25 @@ PAUSE = 0.1
 WINDOWS_BYTE = 1 << 30
 """The byte that is locked on Windows, behind the text: what is locked cannot be read there."""
 
-_HELD: set[tuple[str, int, int]] = set()
+
+class LockFile:
+    """A lock file that is locked. It is unlocked when it is released, or when nobody holds this object any more: an
+    interrupt may come at any moment, that of the release too."""
+
+    def __init__(self, folder: Path, handle: FileIO) -> None:
+        self.path, self.handle = folder / LOCK, handle
+
+    def release(self) -> None:
+        """Removes the file while it is locked: who waits for it finds that it is another one, and tries again."""
+        with contextlib.suppress(OSError):  # Windows removes no open file
+            self.path.unlink()
+        self.handle.close()
+        if os.name == "nt":
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+
+
+_HELD: weakref.WeakValueDictionary[tuple[str, int, int], LockFile] = weakref.WeakValueDictionary()
 """Folders locked by this process, with the process and the thread that hold them."""
 
 
@@ -65,18 +85,18 @@ def writing(
     missing = not target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
-        descriptor = _acquire(target, command, wait, on_wait)
+        lock = _acquire(target, command, wait, on_wait)
     except FileExistsError as error:
         raise ModelFileError(f"{target} is a file; give a folder for the model") from error
     except OSError as error:
         reason = error.strerror or error
         raise StorageError(f"cannot write the model to {target}: {reason}; choose another folder") from error
-    _HELD.add(key)
+    _HELD[key] = lock
     try:
         yield
     finally:
-        _HELD.discard(key)
-        _release(target, descriptor)
+        _HELD.pop(key, None)
+        lock.release()
         if missing:
             with contextlib.suppress(OSError):  # something was written into it, then it stays
                 target.rmdir()
@@ -94,12 +114,12 @@ def holder(folder: str | os.PathLike[str]) -> Holder | None:
         os.close(descriptor)
 
 
-def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder], None] | None) -> int:
-    """The descriptor of the lock file, locked."""
+def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder], None] | None) -> LockFile:
+    """The lock file, locked."""
     path, said = folder / LOCK, False
     while True:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(path, flags, 0o666)
+        handle = FileIO(path, "r+", opener=_opener)
+        descriptor = handle.fileno()
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ModelFileError(f"{path} is no plain file; remove it")
@@ -108,7 +128,7 @@ def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder],
                     about = {"command": command, "process": os.getpid(), "host": socket.gethostname()}
                     os.ftruncate(descriptor, 0)
                     os.write(descriptor, json.dumps(about).encode())
-                    return descriptor
+                    return LockFile(folder, handle)
             elif not wait:
                 said_by = _read_holder(descriptor)
                 raise ModelBusyError(
@@ -118,20 +138,16 @@ def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder],
                 on_wait(_read_holder(descriptor))
                 said = True
         except BaseException:
-            os.close(descriptor)
+            handle.close()
             raise
-        os.close(descriptor)
+        handle.close()
         threading.Event().wait(PAUSE)
 
 
-def _release(folder: Path, descriptor: int) -> None:
-    """Removes the file while it is locked: who waits for it finds that it is another one, and tries again."""
-    with contextlib.suppress(OSError):  # Windows removes no open file
-        (folder / LOCK).unlink()
-    os.close(descriptor)
-    if os.name == "nt":
-        with contextlib.suppress(OSError):
-            (folder / LOCK).unlink()
+def _opener(path: str, _: int) -> int:
+    """Opens a lock file, or makes it; a link is not followed, and a pipe not waited for."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.open(path, flags, 0o666)
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
