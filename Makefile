@@ -24,7 +24,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 
 install: $(VENV)/.installed
 
-demo: install
+demo: install $(VENV)/.installed-console
 	$(BIN)/ringleader demo
 
 # The report is tested in a browser. Where there is none and none can be had, that test is skipped and says so.
