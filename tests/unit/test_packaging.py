@@ -65,9 +65,13 @@ def installed() -> Mapping[str, list[str]]:
     return importlib.metadata.packages_distributions()
 
 
+NOT_INSTALLED = {"cupy": ["cupy-cuda12x"], "cupyx": ["cupy-cuda12x"]}
+"""Where the distribution of a package that tests do without has another name than the package."""
+
+
 def distributions(package: str) -> set[str]:
     """Names under which a package may be declared; its own name where it is not installed."""
-    return {normal(name) for name in installed().get(package, [package])}
+    return {normal(name) for name in installed().get(package, NOT_INSTALLED.get(package, [package]))}
 
 
 def test_every_package_that_is_imported_is_declared() -> None:

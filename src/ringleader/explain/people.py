@@ -156,7 +156,7 @@ def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Sa
     crowds, own = facts.signals.strangers, facts.own
     cells = own.cells[crowds.ratios[own.cells] > 0]
     if not len(cells):
-        return Said(("None of its reviews is part of a crowd of accounts that reviewed nothing else",), False)
+        return Said(("No review of it is part of a crowd of accounts that reviewed nothing else",), False)
     loudest = cells[np.argmax(crowds.ratios[cells])]
     k = int(crowds.mode[loudest])
     place: Parts = (" on ", mention(facts, k, int(own.codes(k, np.array([loudest]))[0]))) if k != own.mode else ()

@@ -187,17 +187,24 @@
     ready = fetchCard(cardUrl(`not=${passed.join(",")}`)).then((html) => (mine === wanted ? html : null)).catch(() => null);
   }
 
+  let turn = 0;                // what was asked for last is shown, whichever answer comes last
   async function next() {
+    const mine = ++turn;
     let html = ready ? await ready : null;
     if (html === null) {
       try { html = await fetchCard(cardUrl(`not=${passed.join(",")}`)); } catch { busy(); return; }
     }
+    if (mine !== turn) return;
     at = passed.length - 1;
     put(html);
   }
 
   async function show(code) {
-    try { put(await fetchCard(cardUrl(`at=${code}`))); } catch { busy(); return; }
+    const mine = ++turn;
+    let html;
+    try { html = await fetchCard(cardUrl(`at=${code}`)); } catch { busy(); return; }
+    if (mine !== turn) return;
+    put(html);
     const place = passed.indexOf(code);
     if (place >= 0) at = place;
   }
