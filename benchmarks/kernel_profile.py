@@ -33,9 +33,9 @@ def leave_out(variant: str) -> None:
         return
 
     @njit
-    def no_step(curvature: Any, gradient: Any, own: Any, rule: Any, rate: float, room: Any) -> None:
-        for r in range(room.rank):
-            room.point[r] = own[r]
+    def no_step(curvature: Any, gradient: Any, own: Any, rule: Any, rate: float, solver: Any) -> None:
+        for r in range(solver.rank):
+            solver.point[r] = own[r]
 
     if variant == "no-sums":
         sums._flush = no_sums

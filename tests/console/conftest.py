@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -47,30 +48,31 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@contextmanager
+def served_copy(folder: Path, copy: Path) -> Iterator[Opened]:
+    """A console of a copy of a model."""
+    shutil.copytree(folder, copy)
+    console, stop = run_console(copy)
+    yield console
+    stop()
+
+
 @pytest.fixture
 def opened(model_folder: Path, tmp_path: Path) -> Iterator[Opened]:
     """A console of its own for a test that decides."""
-    shutil.copytree(model_folder, tmp_path / "model")
-    console, stop = run_console(tmp_path / "model")
-    yield console
-    stop()
+    with served_copy(model_folder, tmp_path / "model") as console:
+        yield console
 
 
 @pytest.fixture(scope="module")
 def shared(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """A console for tests that only look, or whose decisions disturb nobody."""
-    folder = tmp_path_factory.mktemp("shared") / "model"
-    shutil.copytree(model_folder, folder)
-    console, stop = run_console(folder)
-    yield console
-    stop()
+    with served_copy(model_folder, tmp_path_factory.mktemp("shared") / "model") as console:
+        yield console
 
 
 @pytest.fixture(scope="module")
 def hostile(hostile_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """A console of a model whose names attack."""
-    folder = tmp_path_factory.mktemp("hostile_copy") / "model"
-    shutil.copytree(hostile_folder, folder)
-    console, stop = run_console(folder)
-    yield console
-    stop()
+    with served_copy(hostile_folder, tmp_path_factory.mktemp("hostile_copy") / "model") as console:
+        yield console

@@ -42,9 +42,9 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     fixed = RULE._replace(shape=0.0)
     made["rows_log_prior"] = [np.array([backend.rows_log_prior(factors, (3, 37), rule) for rule in (RULE, fixed)])]
     made["column_squares"] = [backend.column_squares(factors, (3, 37))]
-    placed = view._replace(tuples=backend.with_room(codes, negatives), factors=backend.place(factors))
+    placed = view._replace(tuples=backend.place_tuples(codes, negatives), factors=backend.place(factors))
     backend.draw_negatives(placed.tuples, 3, placed.tuples[:, 0], stream_key(1, 2))
-    made["with_room"] = [backend.fetch(placed.tuples)]
+    made["place_tuples"] = [backend.fetch(placed.tuples)]
     for name in ("block_moments", "leave_one_out", "sweep_blocks", "plan"):
         made[name] = []
     for mode, size in enumerate(sizes):

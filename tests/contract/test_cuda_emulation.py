@@ -87,7 +87,7 @@ extern "C" size_t sizes(int which) {
     const size_t all[] = {sizeof(View), sizeof(Lists), sizeof(Rule), sizeof(Labels), sizeof(Carried), SUMS};
     return all[which];
 }
-extern "C" size_t room() { return (char*)room_of((char*)0).places - (char*)0; }
+extern "C" size_t scratch() { return (char*)scratch_of((char*)0).places - (char*)0; }
 """
     options = (f"-DRANK={rank}", "-DSTORED=float", "-DOTHERS=-1", "-DCONTRAST_ROWS=-1")
     library = compiled(tmp_path, text, *options)
@@ -96,7 +96,7 @@ extern "C" size_t room() { return (char*)room_of((char*)0).places - (char*)0; }
     structures += [arguments.LabelsArgument, arguments.CarriedArgument]
     expected = [ctypes.sizeof(structure) for structure in structures] + [form.sums]
     assert [library.sizes(which) for which in range(6)] == expected
-    assert library.room() + 4 * 32 * 8 == form.shared
+    assert library.scratch() + 4 * 32 * 8 == form.shared
 
 
 def test_the_text_for_the_device_includes_each_file_once() -> None:

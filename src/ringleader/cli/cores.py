@@ -45,9 +45,9 @@ def command(
     cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
         cores = cores[:top]
-    if output:
-        write_cores(cores, tensor, output, raw=raw, table=with_verdicts(cores.frame(tensor), snapshot, cores))
     frame = with_verdicts(cores.frame(tensor), snapshot, cores)
+    if output:
+        write_cores(cores, tensor, output, raw=raw, table=frame)
     if as_json:
         members = cores.members_frame(tensor)
         rows = [

@@ -12,7 +12,7 @@ from ringleader.console.population import Filters
 from ringleader.console.problems import ProblemDetails
 from ringleader.console.queue import upcoming
 from ringleader.console.rows import account_details, account_rows, decision_row
-from ringleader.console.verdict import LONGEST_NOTE
+from ringleader.console.verdict import LONGEST_NOTE, Verdict
 from ringleader.errors import SettingsError
 from ringleader.wording import json_ready
 
@@ -89,7 +89,7 @@ class DecisionItem(BaseModel):
     mode: str
     entity: str
     target: str
-    verdict: Literal["bad", "good", "unsure", "revoke"]
+    verdict: Verdict
     note: str
     who: str
     score_seen: float | None

@@ -62,7 +62,7 @@ class DeviceSweep:
     def __init__(self, backend: Any, market: Market, negatives: int) -> None:
         self.backend, self.market, self.negatives, self.sweep = backend, market, negatives, 0
         self.plans: dict[int, Blocks] = {k: backend.plan(k, market.grouped[k]) for k in range(1, len(market.sizes))}
-        self.tuples = backend.with_room(market.codes, negatives)
+        self.tuples = backend.place_tuples(market.codes, negatives)
         rank = market.factors.shape[1]
         starts = np.concatenate([[0], np.cumsum(market.sizes)[:-1]])
         rows = len(market.factors)

@@ -79,7 +79,7 @@ def check_lists(blocks: Blocks, n_cells: int) -> None:
 
 
 def check_labels(view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats) -> None:
-    """Label terms, carried statistics and the room for cavity rows fit the blocks' mode."""
+    """Label terms, carried statistics and the array of cavity rows fit the blocks' mode."""
     rank, size = view.factors.shape[1], size_of(view, blocks.mode)
     if len(terms.offsets) > 1:
         if (

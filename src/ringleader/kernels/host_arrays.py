@@ -17,7 +17,7 @@ class HostArrays:
 
     kind = "cpu"
 
-    def with_room(self, codes: Codes, negatives: int) -> Codes:
+    def place_tuples(self, codes: Codes, negatives: int) -> Codes:
         tuples = np.empty((len(codes), codes.shape[1] + negatives), np.int32)
         tuples[:, : codes.shape[1]] = codes
         return tuples

@@ -21,8 +21,8 @@ class Backend(Protocol):
     name: str
     kind: str  # what computes: "cpu", or the name of a GPU; on one kind the bits are the same from run to run
 
-    def with_room(self, codes: Codes, negatives: int) -> Codes:
-        """Tuples (n, K + m) where the backend works: ``codes`` (n, K), then room for m negatives of each."""
+    def place_tuples(self, codes: Codes, negatives: int) -> Codes:
+        """Tuples (n, K + m) where the backend works: ``codes`` (n, K), then places for m negatives of each."""
 
     def place(self, factors: Factors) -> Factors:
         """A copy of the factors where the backend works: in a ``view``, sweeps move it without coming back."""

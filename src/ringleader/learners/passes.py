@@ -54,7 +54,7 @@ def move_share(share: Share, move: Move, *, learn_lambda: bool = True) -> State:
             continue
         rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
         terms, statistics = label_terms(problem, state, mode), _statistics(state, mode)
-        cavity = _cavity_room(problem, state, terms)
+        cavity = _cavity_rows(problem, state, terms)
         share.sweep(mode, rule, rate, terms, statistics, cavity)
         refresh_rows(problem, state, mode, terms, cavity)
         for t in problem.targets_of(mode):
@@ -120,7 +120,7 @@ def _move_mode(problem: Problem, state: State, view: View, blocks: Blocks, move:
     mode = blocks.mode
     rule = problem.rule(mode, step=move.step, action=move.action, decay=move.decay)
     terms = label_terms(problem, state, mode)
-    cavity = _cavity_room(problem, state, terms)
+    cavity = _cavity_rows(problem, state, terms)
     problem.backend.sweep_blocks(view, blocks, rule, terms, _statistics(state, mode), cavity)
     refresh_rows(problem, state, mode, terms, cavity)
 
@@ -150,8 +150,8 @@ def _statistics(state: State, mode: int) -> Statistics:
     return Statistics(state.second[own], state.first[own])
 
 
-def _cavity_room(problem: Problem, state: State, terms: Terms) -> Floats:
-    """Room for cavity rows, NaN until solved; none where labels do not move the factors anyway."""
+def _cavity_rows(problem: Problem, state: State, terms: Terms) -> Floats:
+    """An array for cavity rows, NaN until solved; none where labels do not move the factors anyway."""
     wanted = problem.config.cavity and len(terms.target) > 0
     return np.full((len(terms.target) if wanted else 0, state.rank), np.nan)
 

@@ -34,7 +34,7 @@ def negatives_of(problem: Problem, state: State) -> Codes:
 
 def _drawn(problem: Problem, stream: int) -> Codes:
     modes = problem.modes
-    tuples = problem.backend.with_room(problem.tensor.coordinates, problem.config.negatives)
+    tuples = problem.backend.place_tuples(problem.tensor.coordinates, problem.config.negatives)
     if problem.fixed_negatives is None:
         pool, key = negative_pool(problem, tuples), stream_key(problem.config.seed, stream)
         problem.backend.draw_negatives(tuples, modes, pool, key)

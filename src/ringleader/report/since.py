@@ -19,9 +19,9 @@ from ringleader.wording import counted, harmless, plural
 LISTED = 10
 """Accounts that are listed for each change."""
 FIRST = 50
-"""Ranks among which a change is told."""
+"""Ranks among which a change is reported."""
 LEAST = 0.1
-"""Change of a probability that is told."""
+"""Change of a probability that is reported."""
 SAME = 0.5
 """Share of its members in an earlier core from which a core is that one."""
 
@@ -60,10 +60,12 @@ def _moves(
     many = plural(harmless(subject.mode, 30))
     rose = joined[first & (moved >= least)].sort_values("moved", ascending=False, kind="stable").head(LISTED)
     fell = joined[first & (moved <= -least)].sort_values("moved", kind="stable").head(LISTED)
-    told = []
+    changes = []
     for heading, rows in ((f"{many.capitalize()} that rose", rose), (f"{many.capitalize()} that fell", fell)):
-        told.append((heading, tuple(_change(model, before, subject, row, share, accounts) for row in _records(rows))))
-    return told
+        changes.append(
+            (heading, tuple(_change(model, before, subject, row, share, accounts) for row in _records(rows)))
+        )
+    return changes
 
 
 def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -173,7 +173,7 @@ class Part:
             second=state.second[-1:].copy(),
             first=state.first[-1:].copy(),
         )
-        self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # room for those of the next sweep
+        self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # freed before those of the next sweep
         return Rows(factors, second, first, common)
 
     def movable(self, mode: int) -> int:

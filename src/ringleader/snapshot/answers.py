@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ringleader.arrays import Floats
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Answers:
+class Answers(ABC):
     """Questions to a model; each is answered by the snapshot that is held when it is asked."""
 
+    @abstractmethod
     def _fitted(self) -> Snapshot:
         """The snapshot as it is now; an error where there is none."""
-        raise NotImplementedError
 
     def scores(self, mode: str, target: str | None = None) -> pd.DataFrame:
         """One row per entity of a mode, most suspicious first.

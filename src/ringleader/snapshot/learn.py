@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -61,12 +62,10 @@ def learn(
     command, at : what the history says of it
     keep        : earlier generations that stay in the folder
     """
-    how = (callback, checkpoint, resume, command, at, keep)
-    with started(runtime) as workers:
-        if checkpoint is None:
-            return _learn(parameters, reviews, labels, covariates, *how, workers)
-        with writing(checkpoint, create=True):
-            return _learn(parameters, reviews, labels, covariates, *how, workers)
+    lock = nullcontext() if checkpoint is None else writing(checkpoint, create=True)
+    with started(runtime) as workers, lock:
+        how = (callback, checkpoint, resume, command, at, keep)
+        return _learn(parameters, reviews, labels, covariates, *how, workers)
 
 
 def _learn(

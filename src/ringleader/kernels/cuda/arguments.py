@@ -45,7 +45,7 @@ class Form(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a warp: ``room_of`` in source/warp.h."""
+        """Bytes of shared memory of a warp: ``scratch_of`` in source/warp.h."""
         stride = 8 * self._tiles + 4
         numbers = max(LANES, self.rank) * stride + stride + 2 * (stride + 2) + 3 * LANES
         return 8 * numbers + 4 * LANES * (self.others + self.contrast_rows)

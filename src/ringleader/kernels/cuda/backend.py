@@ -101,7 +101,7 @@ class CudaBackend:
         return CudaBackend, (self.name, self.device, self.host)
 
     @_guarded
-    def with_room(self, codes: Codes, negatives: int) -> Any:
+    def place_tuples(self, codes: Codes, negatives: int) -> Any:
         tuples = self.device.xp.empty((len(codes), codes.shape[1] + negatives), np.int32)
         tuples[:, : codes.shape[1]] = self._here(codes, np.int32)
         return self._as_device(tuples)

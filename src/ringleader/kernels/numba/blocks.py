@@ -31,7 +31,7 @@ from ringleader.kernels.numba.solve import (
 from ringleader.kernels.numba.sums import add_cells, add_contrast_cells
 from ringleader.kernels.numba.work import Work, clear, design_row, dot, locate, new_memory, work_on
 
-COMPILED_FROM = "bcbfd85dca90"
+COMPILED_FROM = "31de51cd95f6"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
@@ -230,22 +230,22 @@ def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> Non
 
 
 @njit(**INNER)
-def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, room: Solver) -> None:
+def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, solver: Solver) -> None:
     """Solve the cavity row where wanted, then add the labels of one entity."""
     terms, cavity = labels
     mirror(work.curvature, work.rank, work.padded)
     if len(cavity) > 0:
-        solve(work.curvature, work.gradient, work.own, rule.nonnegative, room)
+        solve(work.curvature, work.gradient, work.own, rule.nonnegative, solver)
         for r in range(work.rank):
-            cavity[terms.offsets[entity], r] = room.point[r]
+            cavity[terms.offsets[entity], r] = solver.point[r]
     add_terms(terms, entity, work, rule)
 
 
 @njit(**INNER)
 def _step(
-    lists: Lists, e: int, rule: Rule, labels: BlockLabels, statistics: Statistics, work: Work, room: Solver
+    lists: Lists, e: int, rule: Rule, labels: BlockLabels, statistics: Statistics, work: Work, solver: Solver
 ) -> None:
-    """Put the new row of block e, whose sums are in the work, into ``room.point`` and into the factors."""
+    """Put the new row of block e, whose sums are in the work, into ``solver.point`` and into the factors."""
     own, gradient, curvature = work.own, work.gradient, work.curvature
     offsets = start(labels.terms.offsets)
     entity = np.int64(lists.entities[e])
@@ -257,11 +257,11 @@ def _step(
         gradient[r] -= own[r] / variance
         curvature[r * work.padded + r] += 1.0 / variance
     if len(labels.terms.offsets) > 1 and offsets[entity + 1] > offsets[entity]:
-        _add_labels(labels, entity, rule, work, room)
-    move(curvature, gradient, own, rule, lists.rate[e], room)
+        _add_labels(labels, entity, rule, work, solver)
+    move(curvature, gradient, own, rule, lists.rate[e], solver)
     row = (lists.first_row + entity) * work.rank
     for r in range(work.rank):
-        work.factors[row + r] = room.point[r]
+        work.factors[row + r] = solver.point[r]
 
 
 @njit(**OUTER)
@@ -277,11 +277,11 @@ def sweep_blocks(
     """Update the blocks of tasks ``span`` in place. Same as: ``reference.sweep_blocks`` of those blocks."""
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
     work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
-    room, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
+    solver, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
     stack = start(memory_of_stack)
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
         _moments(lists, e, work, rule, stack)
-        _step(lists, e, rule, labels, statistics, work, room)
+        _step(lists, e, rule, labels, statistics, work, solver)
     memory.numbers[0] = more[0][0] = memory_of_stack[0] = 0.0  # keeps them alive until here
 
 
@@ -298,11 +298,11 @@ def step_blocks(
     """The same where ``nodes.sums`` holds the sums of every block. Same as: ``reference.step_blocks``."""
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
     work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
-    room = new_solver(work.rank, more)
+    solver = new_solver(work.rank, more)
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
         _take_own(lists, e, work)
         _take_sums(work, lists.sums, e)
-        _step(lists, e, rule, labels, statistics, work, room)
+        _step(lists, e, rule, labels, statistics, work, solver)
     memory.numbers[0] = more[0][0] = 0.0  # keeps both alive until here
 
 
@@ -355,7 +355,7 @@ def leave_one_out(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, out: Any
     phis, leverages, omegas = out
     memory, more = new_memory(view), solver_memory(view.factors.shape[1])
     work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
-    room, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
+    solver, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
     stack = start(memory_of_stack)
     base = work.rows
     others = len(view.starts) - 1  # of the columns, the observed contrast entity comes after the other modes
@@ -363,17 +363,17 @@ def leave_one_out(view: View, blocks: Blocks, rule: Rule, nodes: Nodes, out: Any
         _moments(lists, e, work, rule, stack)
         for r in range(work.rank):
             work.curvature[r * work.padded + r] += 1.0 / prior_variance(work.own[r], rule)
-            room.free[r] = 1
-        count = factorise(work.curvature, room)
+            solver.free[r] = 1
+        count = factorise(work.curvature, solver)
         for p in range(lists.begins[e], lists.ends[e]):
             cell = np.int64(lists.cells[0][p])
             locate(work, cell, others)
             design_row(work, others, base)
             phi = dot(base, work.own, work.padded)
             for r in range(work.rank):
-                room.residual[r] = 0.0 if rule.nonnegative and work.own[r] == 0.0 else base[r]
-            substitute(room.residual, count, room, room.change)
+                solver.residual[r] = 0.0 if rule.nonnegative and work.own[r] == 0.0 else base[r]
+            substitute(solver.residual, count, solver, solver.change)
             phis[cell] = phi
-            leverages[cell] = dot(room.residual, room.change, work.padded)
+            leverages[cell] = dot(solver.residual, solver.change, work.padded)
             omegas[cell] = work.weights[0 if work.uniform else cell] * sigma_and_weight_of_one(phi, rule.curvature)[1]
     memory.numbers[0] = more[0][0] = memory_of_stack[0] = 0.0  # keeps them alive until here

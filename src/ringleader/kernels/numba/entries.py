@@ -19,7 +19,7 @@ from ringleader.kernels.numba.work import Work, design_row, fetch_row, fetch_row
 AHEAD = 6  # cells between the one at work and the one being fetched
 BATCH = 64  # cells whose log-odds are computed before their logarithms
 
-COMPILED_FROM = "bcbfd85dca90"
+COMPILED_FROM = "31de51cd95f6"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
@@ -122,7 +122,7 @@ def log_likelihood(view: View, totals: Any, span: tuple[int, int], piece: int) -
 def _batch(
     work: Work, first_row: int, contrast: int, span: tuple[int, int], count: int, numbers: Any
 ) -> tuple[float, float]:
-    """Log-likelihoods of the cells ``span`` and of their negatives; ``numbers`` is room for six per entry.
+    """Log-likelihoods of the cells ``span`` and of their negatives; ``numbers`` holds six per entry.
 
     ``count`` cells there are in all: rows are fetched ahead past the end of the batch.
     """

@@ -63,12 +63,12 @@ def mirror(curvature: Any, rank: int, padded: int) -> None:
 
 
 @njit(**INNER)
-def factorise(curvature: Any, room: Solver) -> int:
-    """Cholesky of the free coordinates' block, U'U, packed to the front of ``room.factor``; returns how many."""
-    factor, chosen, padded = room.factor, room.chosen, room.padded
+def factorise(curvature: Any, solver: Solver) -> int:
+    """Cholesky of the free coordinates' block, U'U, packed to the front of ``solver.factor``; returns how many."""
+    factor, chosen, padded = solver.factor, solver.chosen, solver.padded
     count = 0
-    for r in range(room.rank):
-        if room.free[r]:
+    for r in range(solver.rank):
+        if solver.free[r]:
             chosen[count] = r
             count += 1
     for i in range(count):
@@ -105,9 +105,9 @@ def factorise(curvature: Any, room: Solver) -> int:
 
 
 @njit(**INNER)
-def substitute(residual: Any, count: int, room: Solver, out: Any) -> None:
+def substitute(residual: Any, count: int, solver: Solver, out: Any) -> None:
     """out = solution for the free coordinates (0 elsewhere), from the factor left by ``factorise``."""
-    factor, chosen, packed, padded = room.factor, room.chosen, room.packed, room.padded
+    factor, chosen, packed, padded = solver.factor, solver.chosen, solver.packed, solver.padded
     for i in range(count):
         packed[i] = residual[chosen[i]]
     whole = (count + 3) // 4 * 4
@@ -121,16 +121,16 @@ def substitute(residual: Any, count: int, room: Solver, out: Any) -> None:
     for i in range(count - 1, -1, -1):
         total = packed[i] - dot_from(after(factor, i * padded), packed, i + 1, whole)
         packed[i] = total * factor[i * padded + i]
-    for r in range(room.rank):
+    for r in range(solver.rank):
         out[r] = 0.0
     for i in range(count):
         out[chosen[i]] = packed[i]
 
 
 @njit(**INNER)
-def _coordinate_pass(curvature: Any, room: Solver, step: float) -> float:
+def _coordinate_pass(curvature: Any, solver: Solver, step: float) -> float:
     """One pass of coordinate ascent over point >= 0; returns the largest relative move."""
-    rank, padded, point, residual = room.rank, room.padded, room.point, room.residual
+    rank, padded, point, residual = solver.rank, solver.padded, solver.point, solver.residual
     largest, size = 0.0, 0.0
     for j in range(rank):
         old = point[j]
@@ -146,27 +146,27 @@ def _coordinate_pass(curvature: Any, room: Solver, step: float) -> float:
 
 
 @njit(**INNER)
-def solve(curvature: Any, gradient: Any, own: Any, nonnegative: bool, room: Solver) -> None:
+def solve(curvature: Any, gradient: Any, own: Any, nonnegative: bool, solver: Solver) -> None:
     """point = argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, never worse than x itself."""
-    rank, padded = room.rank, room.padded
-    point, residual, free, change = room.point, room.residual, room.free, room.change
+    rank, padded = solver.rank, solver.padded
+    point, residual, free, change = solver.point, solver.residual, solver.free, solver.change
     for r in range(rank):
         point[r] = own[r]
         residual[r] = gradient[r]
         free[r] = 1
     if not nonnegative:
-        substitute(residual, factorise(curvature, room), room, change)
+        substitute(residual, factorise(curvature, solver), solver, change)
         for r in range(rank):
             point[r] += change[r]
         return
     for _round in range(ROUNDS):
         for _pass in range(PASSES):
-            if _coordinate_pass(curvature, room, 1.0) < TOLERANCE:
+            if _coordinate_pass(curvature, solver, 1.0) < TOLERANCE:
                 return
         # The passes found which coordinates are free: solve those exactly, up to the first that hits zero.
         for r in range(rank):
             free[r] = 1 if point[r] > 0.0 else 0
-        substitute(residual, factorise(curvature, room), room, change)
+        substitute(residual, factorise(curvature, solver), solver, change)
         share = 1.0
         for r in range(rank):
             if change[r] < 0.0 and -share * change[r] > point[r]:
@@ -213,9 +213,9 @@ def add_terms(terms: Terms, entity: int, work: Work, rule: Rule) -> None:
 
 
 @njit(**INNER)
-def _scalar_pass(curvature: Any, room: Solver, step: float) -> None:
+def _scalar_pass(curvature: Any, solver: Solver, step: float) -> None:
     """One pass of coordinate ascent without bounds."""
-    rank, padded, point, residual = room.rank, room.padded, room.point, room.residual
+    rank, padded, point, residual = solver.rank, solver.padded, solver.point, solver.residual
     for j in range(rank):
         move = step * residual[j] / curvature[j * padded + j]
         point[j] += move
@@ -224,9 +224,9 @@ def _scalar_pass(curvature: Any, room: Solver, step: float) -> None:
 
 
 @njit(**INNER)
-def _gain(curvature: Any, gradient: Any, room: Solver) -> float:
+def _gain(curvature: Any, gradient: Any, solver: Solver) -> float:
     """What a change gains on the quadratic bound: g'd - d' F d / 2."""
-    rank, padded, change = room.rank, room.padded, room.change
+    rank, padded, change = solver.rank, solver.padded, solver.change
     gain = 0.0
     for r in range(rank):
         pull = gradient[r] - 0.5 * curvature[r * padded + r] * change[r]
@@ -236,11 +236,11 @@ def _gain(curvature: Any, gradient: Any, room: Solver) -> float:
 
 
 @njit(**INNER)
-def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, room: Solver) -> None:
-    """Put the new row of a block into ``room.point``."""
-    rank, padded = room.rank, room.padded
+def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, solver: Solver) -> None:
+    """Put the new row of a block into ``solver.point``."""
+    rank, padded = solver.rank, solver.padded
     step = rule.step * rate
-    point, change = room.point, room.change
+    point, change = solver.point, solver.change
     if rule.action == 1:
         if rate == 0.0:
             trace = 0.0
@@ -255,24 +255,24 @@ def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, room:
     if rule.action == 2:
         for r in range(rank):
             point[r] = own[r]
-            room.residual[r] = gradient[r]
+            solver.residual[r] = gradient[r]
         if rule.nonnegative:
-            _coordinate_pass(curvature, room, step)
+            _coordinate_pass(curvature, solver, step)
         else:
-            _scalar_pass(curvature, room, step)
+            _scalar_pass(curvature, solver, step)
         return
     # model.md section 3: solve over the free coordinates, step, clip at zero.
     for r in range(rank):
-        room.free[r] = 1 if not rule.nonnegative or own[r] > 0.0 or gradient[r] > 0.0 else 0
-    substitute(gradient, factorise(curvature, room), room, change)
+        solver.free[r] = 1 if not rule.nonnegative or own[r] > 0.0 or gradient[r] > 0.0 else 0
+    substitute(gradient, factorise(curvature, solver), solver, change)
     for r in range(rank):
         change[r] *= step
         if rule.nonnegative and own[r] + change[r] < max(TINY, ROUNDING * own[r]):
             change[r] = -own[r]
-    if rule.nonnegative and _gain(curvature, gradient, room) < 0.0:
+    if rule.nonnegative and _gain(curvature, gradient, solver) < 0.0:
         # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.
         mirror(curvature, rank, padded)
-        solve(curvature, gradient, own, True, room)
+        solve(curvature, gradient, own, True, solver)
         for r in range(rank):
             change[r] = step * (point[r] - own[r])
     for r in range(rank):

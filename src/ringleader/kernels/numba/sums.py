@@ -25,7 +25,7 @@ AHEAD_ALONE = 32  # the same in the contrast mode, where a cell is one entry
 @njit(**INNER)
 def _weigh(work: Work, full: int, rule: Rule) -> None:
     """Log-odds of the gathered entries, and with them the weights of curvature and gradient."""
-    rows, entries, own, padded, room = work.rows, work.entries, work.own, work.padded, work.room
+    rows, entries, own, padded, capacity = work.rows, work.entries, work.own, work.padded, work.capacity
     zero, half = spread(0.0), spread(rule.half)
     for b in range(0, full, 4):
         first, second, third, fourth = zero, zero, zero, zero
@@ -38,24 +38,24 @@ def _weigh(work: Work, full: int, rule: Rule) -> None:
             fourth = fma(x, load(rows, place + 3 * padded + s), fourth)
         sigma, omega = sigma_and_weight(sums(first, second, third, fourth), rule.curvature)
         weight = load(entries, b)
-        store(entries, 2 * room + b, weight * omega)
-        store(entries, 3 * room + b, weight * (load(entries, room + b) - sigma) * half)
+        store(entries, 2 * capacity + b, weight * omega)
+        store(entries, 3 * capacity + b, weight * (load(entries, capacity + b) - sigma) * half)
 
 
 @njit(**INNER)
 def _add_gradient(work: Work, full: int) -> None:
     """Add the entries to the gradient, and leave their rows times the weights of the curvature."""
     rows, weighted, entries, gradient = work.rows, work.weighted, work.entries, work.gradient
-    padded, room = work.padded, work.room
+    padded, capacity = work.padded, work.capacity
     for s in range(0, padded, 4):
         even, odd = load(gradient, s), spread(0.0)
         for b in range(0, full, 2):
             place = b * padded + s
             c, d = load(rows, place), load(rows, place + padded)
-            store(weighted, place, c * spread(entries[2 * room + b]))
-            store(weighted, place + padded, d * spread(entries[2 * room + b + 1]))
-            even = fma(c, spread(entries[3 * room + b]), even)
-            odd = fma(d, spread(entries[3 * room + b + 1]), odd)
+            store(weighted, place, c * spread(entries[2 * capacity + b]))
+            store(weighted, place + padded, d * spread(entries[2 * capacity + b + 1]))
+            even = fma(c, spread(entries[3 * capacity + b]), even)
+            odd = fma(d, spread(entries[3 * capacity + b + 1]), odd)
         store(gradient, s, even + odd)
 
 
@@ -175,7 +175,7 @@ def _design_rows(work: Work, filled: int) -> None:
 @njit(**INNER)
 def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Rule) -> None:
     """Add positions ``piece`` of ``cells``, which ends at ``end``, with their negatives; not in the contrast mode."""
-    entries, room, per_cell = work.entries, work.room, work.per_cell
+    entries, capacity, per_cell = work.entries, work.capacity, work.per_cell
     share = 1.0 / max(per_cell - 1, 1)
     filled = 0
     for p in range(piece[0], piece[1]):
@@ -189,11 +189,11 @@ def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Ru
         _design_rows(work, filled)
         for j in range(filled, filled + per_cell):
             entries[j] = weight * share
-            entries[room + j] = 0.0
+            entries[capacity + j] = 0.0
         entries[filled] = weight
-        entries[room + filled] = 1.0
+        entries[capacity + filled] = 1.0
         filled += per_cell
-        if filled + per_cell > room:
+        if filled + per_cell > capacity:
             _flush(work, filled, rule)
             filled = 0
     if filled:
@@ -205,7 +205,7 @@ def _add_contrast(
     work: Work, cells: Any, end: int, piece: tuple[int, int], filled: int, kind: tuple[float, float], rule: Rule
 ) -> int:
     """Gather positions ``piece`` of ``cells`` behind ``filled`` entries; ``kind``: their share of the weight, and y."""
-    entries, room = work.entries, work.room
+    entries, capacity = work.entries, work.capacity
     for p in range(piece[0], piece[1]):
         fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD_ALONE, end - 1)]))
         fetch_rows(work, np.int64(cells[min(p + AHEAD_ALONE, end - 1)]), work.others)
@@ -216,9 +216,9 @@ def _add_contrast(
         locate(work, cell, work.others)
         design_row(work, work.others, after(work.rows, filled * work.padded))
         entries[filled] = weight * kind[0]
-        entries[room + filled] = kind[1]
+        entries[capacity + filled] = kind[1]
         filled += 1
-        if filled == room:
+        if filled == capacity:
             _flush(work, filled, rule)
             filled = 0
     return filled

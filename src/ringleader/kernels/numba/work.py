@@ -31,13 +31,13 @@ class Work(NamedTuple):
     width: int  # K + m, columns of a tuple
     others: int  # modes other than this one and the contrast mode
     per_cell: int  # entries of a cell, with its negatives: 1 + m
-    room: int  # rows of the buffer
+    capacity: int  # rows of the buffer
     columns: Any  # (K + m,): columns of a tuple: other modes, contrast mode, negatives
     shifts: Any  # (K + m,): first element of each column's mode
     places: Any  # (K + m,): where the factor rows of the cell at work begin, in elements of the factors
-    rows: Any  # (room, P): design rows c_i
-    weighted: Any  # (room, P)
-    entries: Any  # (4, room): weight, y, weight * curvature, weight * residual
+    rows: Any  # (capacity, P): design rows c_i
+    weighted: Any  # (capacity, P)
+    entries: Any  # (4, capacity): weight, y, weight * curvature, weight * residual
     lambdas: Any  # (P,)
     own: Any  # (P,): x, the entity's row
     curvature: Any  # (P, P), upper triangle
@@ -54,12 +54,12 @@ class Memory(NamedTuple):
 @njit(**INNER)
 def new_memory(view: View) -> Memory:
     rank, width = view.factors.shape[1], view.tuples.shape[1]
-    padded, room = (rank + 3) // 4 * 4, _room(view)
-    return Memory(np.zeros((2 * room + 3 + padded) * padded + 4 * room), np.zeros(3 * width, np.int64))
+    padded, capacity = (rank + 3) // 4 * 4, _capacity(view)
+    return Memory(np.zeros((2 * capacity + 3 + padded) * padded + 4 * capacity), np.zeros(3 * width, np.int64))
 
 
 @njit(**INNER)
-def _room(view: View) -> int:
+def _capacity(view: View) -> int:
     """Rows of the buffer: enough for one cell, and a multiple of four."""
     return int(max(BUFFER, (view.tuples.shape[1] - len(view.starts) + 4) // 4 * 4))
 
@@ -68,7 +68,7 @@ def _room(view: View) -> int:
 def work_on(view: View, mode: int, memory: Memory) -> Work:
     """Lay out ``memory`` for blocks of ``mode``; -1 stands for lambda, which leaves no mode out."""
     rank, modes, width = view.factors.shape[1], len(view.starts), view.tuples.shape[1]
-    padded, room = (rank + 3) // 4 * 4, _room(view)
+    padded, capacity = (rank + 3) // 4 * 4, _capacity(view)
     columns = start(memory.wholes)
     shifts = after(columns, width)
     others = 0
@@ -81,14 +81,14 @@ def work_on(view: View, mode: int, memory: Memory) -> Work:
         columns[others + j] = modes + j - 1 if j else view.contrast
         shifts[others + j] = view.starts[view.contrast] * rank
     rows = start(memory.numbers)
-    weighted = after(rows, room * padded)
-    entries = after(weighted, room * padded)
-    lambdas = after(entries, 4 * room)
+    weighted = after(rows, capacity * padded)
+    entries = after(weighted, capacity * padded)
+    lambdas = after(entries, 4 * capacity)
     for r in range(rank):
         lambdas[r] = view.component_weights[r]
     return Work(
         start(view.factors), start(view.tuples), start(view.weights), len(view.weights) == 1,
-        rank, padded, width, others, width - modes + 1, room,
+        rank, padded, width, others, width - modes + 1, capacity,
         columns, shifts, after(shifts, width),
         rows, weighted, entries, lambdas,
         after(lambdas, padded), after(lambdas, 2 * padded), after(lambdas, (2 + padded) * padded),

@@ -4,15 +4,15 @@
 // Sums over every piece of the long blocks, (n_chunks, SUMS). Same as: block_moments of the piece alone.
 extern "C" __global__ void __launch_bounds__(32) sum_chunks(View view, Lists lists, Rule rule) {
     SHARED(memory);
-    const Room room = room_of(memory);
+    const Scratch scratch = scratch_of(memory);
     real x[COLUMNS];
     for (whole chunk = blockIdx.x; chunk < lists.n_chunks; chunk += gridDim.x) {
         const whole e = lists.chunks[3 * chunk];
-        take_own(view, lists.entities[e], room, x);
+        take_own(view, lists.entities[e], scratch, x);
         Tiles sums;
         clear(sums);
         const whole first = lists.chunks[3 * chunk + 1], last = lists.chunks[3 * chunk + 2];
-        add_positions(view, source_of(lists, e), first, last, rule, room, sums);
+        add_positions(view, source_of(lists, e), first, last, rule, scratch, sums);
         put_sums(sums, lists.sums + chunk * SUMS);
     }
 }

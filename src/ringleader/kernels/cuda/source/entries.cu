@@ -28,22 +28,22 @@ extern "C" __global__ void __launch_bounds__(32) drawn_keys(const int* tuples, w
 }
 KERNEL(drawn_keys)
 
-DEVICE void own_is_one(const Room& room) {
-    for (int r = threadIdx.x; r < PADDED; r += LANES) room.own[r] = 1;
+DEVICE void own_is_one(const Scratch& scratch) {
+    for (int r = threadIdx.x; r < PADDED; r += LANES) scratch.own[r] = 1;
     __syncwarp();
 }
 
 // phi of tuples. Same as: products(view, codes).sum(axis=1).
 extern "C" __global__ void __launch_bounds__(32) log_odds(View view, whole count, double* out) {
     SHARED(memory);
-    const Room room = room_of(memory);
-    own_is_one(room);
+    const Scratch scratch = scratch_of(memory);
+    own_is_one(scratch);
     const Source source{nullptr, nullptr, count};
     for (whole start = blockIdx.x * (whole)LANES; start < count; start += gridDim.x * (whole)LANES) {
         const whole last = start + LANES < count ? start + LANES : count;
-        each_batch<OTHERS, CONTRAST_ROWS>(view, source, start, last, room, [&](const Batch& batch) {
+        each_batch<OTHERS, CONTRAST_ROWS>(view, source, start, last, scratch, [&](const Batch& batch) {
             const int lane = threadIdx.x;
-            const real phi = log_odds_of_entry(room);
+            const real phi = log_odds_of_entry(scratch);
             if (lane < batch.count) out[batch.position + lane] = phi;
         });
     }
@@ -53,15 +53,15 @@ KERNEL(log_odds)
 // Weighted log-likelihoods of each piece of cells, (pieces, 2): observed, negatives. Same as: reference.log_likelihood.
 extern "C" __global__ void __launch_bounds__(32) log_likelihood(View view, whole count, whole piece, double* totals) {
     SHARED(memory);
-    const Room room = room_of(memory);
+    const Scratch scratch = scratch_of(memory);
     const int lane = threadIdx.x;
-    own_is_one(room);
+    own_is_one(scratch);
     const Source source{nullptr, nullptr, count};
     for (whole p = blockIdx.x; p * piece < count; p += gridDim.x) {
         real own = 0, drawn = 0;
         const whole last = (p + 1) * piece < count ? (p + 1) * piece : count;
-        each_batch<OTHERS, CONTRAST_ROWS>(view, source, p * piece, last, room, [&](const Batch& batch) {
-            const real phi = log_odds_of_entry(room);
+        each_batch<OTHERS, CONTRAST_ROWS>(view, source, p * piece, last, scratch, [&](const Batch& batch) {
+            const real phi = log_odds_of_entry(scratch);
             if (lane >= batch.count) return;
             bool observed;
             const real weight = weight_of_entry<CONTRAST_ROWS>(view, source, batch, lane, observed);

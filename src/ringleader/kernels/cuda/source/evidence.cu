@@ -5,27 +5,27 @@
 extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View seen, Lists lists, Rule rule, double* phis,
                                                                double* leverages, double* omegas) {
     SHARED(memory);
-    const Room room = room_of(memory);
+    const Scratch scratch = scratch_of(memory);
     const int lane = threadIdx.x;
     for (whole e = blockIdx.x; e < lists.count; e += gridDim.x) {
         real x[COLUMNS], inverse[COLUMNS], gradient[COLUMNS], matrix[COLUMNS][RANK];
-        take_own(view, lists.entities[e], room, x);
+        take_own(view, lists.entities[e], scratch, x);
         {
             Tiles sums;
-            block_sums(view, lists, e, rule, room, sums);
-            spread(sums, lists.scale[e], room, gradient);
+            block_sums(view, lists, e, rule, scratch, sums);
+            spread(sums, lists.scale[e], scratch, gradient);
         }
-        add_prior(x, rule, room, gradient);
-        take_matrix(room, matrix);
-        factorise(matrix, gradient, inverse, ~(Mask)0, room);
+        add_prior(x, rule, scratch, gradient);
+        take_matrix(scratch, matrix);
+        factorise(matrix, gradient, inverse, ~(Mask)0, scratch);
         UNROLL_RANK for (int k = 0; k < RANK; k++) {  // left of the diagonal: minus L, as the loop over cells wants it
             const real pivot = coordinate(inverse, k);
             UNROLL for (int c = 0; c < COLUMNS; c++)
                 if (k < lane + LANES * c) matrix[c][k] *= -pivot;
         }
         const Source source{lists.cells + lists.begins[e], nullptr, lists.ends[e] - lists.begins[e]};
-        each_batch<-1, -1>(seen, source, 0, source.length, room, [&](const Batch& batch) {
-            const real phi = log_odds_of_entry(room);
+        each_batch<-1, -1>(seen, source, 0, source.length, scratch, [&](const Batch& batch) {
+            const real phi = log_odds_of_entry(scratch);
             if (lane < batch.count) {
                 const whole cell = source.cells[batch.position + lane];
                 real sigma, omega;
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(32) leave_one_out(View view, View s
             for (int i = 0; i < batch.count; i++) {
                 real vector[COLUMNS], total = 0;
                 UNROLL for (int c = 0; c < COLUMNS; c++)
-                    vector[c] = rule.nonnegative && x[c] == 0 ? 0.0 : room.rows[i * STRIDE + column_of(lane, c)];
+                    vector[c] = rule.nonnegative && x[c] == 0 ? 0.0 : scratch.rows[i * STRIDE + column_of(lane, c)];
                 UNROLL_RANK for (int k = 0; k < RANK - 1; k++) {
                     const real known = coordinate(vector, k);
                     UNROLL for (int c = 0; c < COLUMNS; c++)

@@ -9,17 +9,17 @@ struct Source {
     whole length;            // of the block's own cells
 };
 
-// A batch in room.rows: `count` entries, `per_cell` of each cell; entry i belongs to position `position + i / per_cell`.
+// A batch in scratch.rows: `count` entries, `per_cell` of each cell; entry i belongs to position `position + i / per_cell`.
 struct Batch {
     int count, per_cell, first_entry;
     whole position;
     const real* weights;  // of its cells
 };
 
-// Calls use(batch) with the rows of every batch in room.rows, by all lanes, in the order of the positions.
+// Calls use(batch) with the rows of every batch in scratch.rows, by all lanes, in the order of the positions.
 // Same as: products(view, codes, mode) of entries_of(view, cells), in pieces.
 template <int FIXED_OTHERS, int FIXED_CONTRAST, class Use>
-DEVICE void each_batch(const View& view, const Source& source, whole first, whole last, const Room& room, Use use) {
+DEVICE void each_batch(const View& view, const Source& source, whole first, whole last, const Scratch& scratch, Use use) {
     const int lane = threadIdx.x;
     const int others = FIXED_OTHERS >= 0 ? FIXED_OTHERS : view.others;
     const int contrast_rows = FIXED_CONTRAST >= 0 ? FIXED_CONTRAST : view.contrast_rows;
@@ -48,11 +48,11 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
                 cell = source.cells[position];
             }
             const int* codes = view.tuples + cell * view.width;
-            int* places = room.places + lane * width;
+            int* places = scratch.places + lane * width;
             UNROLL for (int o = 0; o < others; o++) places[o] = (int)view.firsts[o] + codes[view.columns[o]];
             UNROLL for (int j = 0; j < contrast_rows; j++)
                 places[others + j] = (int)view.contrast_first + codes[j == 0 ? view.contrast : view.modes + j - 1];
-            room.weight[lane] = view.weights[view.uniform ? 0 : cell];
+            scratch.weight[lane] = view.weights[view.uniform ? 0 : cell];
         }
         __syncwarp();
         for (int q = 0; q < count; q += group) {
@@ -63,7 +63,7 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
                     // All loads before the first use. Behind the last cell of a batch it comes again, and weighs nothing.
                     stored fetched[TOGETHER][COLUMNS][WIDEST];
                     UNROLL for (int t = 0; t < TOGETHER; t++) {
-                        const int* places = room.places + (q + (i + t < cells ? i + t : cells - 1)) * width;
+                        const int* places = scratch.places + (q + (i + t < cells ? i + t : cells - 1)) * width;
                         UNROLL for (int c = 0; c < COLUMNS; c++) {
                             UNROLL for (int o = 0; o < others; o++) fetched[t][c][o] = fetch(factors[c] + (whole)places[o] * RANK);
                             if (contrast_rows) {
@@ -76,7 +76,7 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
                         UNROLL for (int c = 0; c < COLUMNS; c++) {
                             real base = lambda[c];
                             UNROLL for (int o = 0; o < others; o++) base *= (real)fetched[t][c][o];
-                            real* row = room.rows + (i + t) * entries * STRIDE + lane + LANES * c;
+                            real* row = scratch.rows + (i + t) * entries * STRIDE + lane + LANES * c;
                             UNROLL for (int j = 0; j < entries; j++) {
                                 const real value = contrast_rows ? base * (real)fetched[t][c][others + j] : base;
                                 if (lane + LANES * c < PADDED) row[j * STRIDE] = value;
@@ -86,27 +86,27 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
                 }
                 for (int i = cells * entries; i & 3; i++)  // whole steps of four entries: the last ones weigh nothing
                     UNROLL for (int c = 0; c < COLUMNS; c++)
-                        if (lane + LANES * c < PADDED) room.rows[i * STRIDE + lane + LANES * c] = 0;
+                        if (lane + LANES * c < PADDED) scratch.rows[i * STRIDE + lane + LANES * c] = 0;
                 __syncwarp();
-                use(Batch{cells * entries, entries, slice, start + q, room.weight + q});
+                use(Batch{cells * entries, entries, slice, start + q, scratch.weight + q});
                 __syncwarp();
             }
         }
     }
 }
 
-// Log-odds of the lane's entry of a batch: its row times room.own. Same as: rows @ x.
-DEVICE real log_odds_of_entry(const Room& room) {
+// Log-odds of the lane's entry of a batch: its row times scratch.own. Same as: rows @ x.
+DEVICE real log_odds_of_entry(const Scratch& scratch) {
     const int lane = threadIdx.x;
     real phi[4] = {0, 0, 0, 0}, unused[4] = {0, 0, 0, 0};  // of the products, the first columns alone are used
-    const real* row = room.rows + lane / 4 * STRIDE + lane % 4;
+    const real* row = scratch.rows + lane / 4 * STRIDE + lane % 4;
     UNROLL for (int r = 0; r < PADDED; r += 4)
         UNROLL for (int f = 0; f < 4; f++)
-            MULTIPLY_ADD(phi[f], unused[f], row[8 * f * STRIDE + r], room.own[r + lane % 4]);
+            MULTIPLY_ADD(phi[f], unused[f], row[8 * f * STRIDE + r], scratch.own[r + lane % 4]);
     UNROLL for (int f = 0; f < 4; f++)
-        if (lane % 4 == 0) room.entries[8 * f + lane / 4].x = phi[f];
+        if (lane % 4 == 0) scratch.entries[8 * f + lane / 4].x = phi[f];
     __syncwarp();
-    return room.entries[lane].x;
+    return scratch.entries[lane].x;
 }
 
 // Weight of the lane's entry, and whether it was observed (y).

@@ -13,7 +13,7 @@ typedef Bits Mask;  // bit r: coordinate r is free
 // F = L D L' of the free coordinates, in place. Afterwards a lane holds row `lane` of D L' right of the diagonal (in
 // [r], r > lane) and column `lane` of it above (in [r], r < lane), and 1 / D in `inverse`. `vector` becomes L^-1 vector.
 // Coordinates that are not free become rows of the identity, and 0 in the vector. Same as: np.linalg.cholesky, scaled.
-DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse, Mask free, const Room& room) {
+DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse, Mask free, const Scratch& scratch) {
     const int lane = threadIdx.x;
     real least[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
@@ -29,7 +29,7 @@ DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse
     }
     __syncwarp();
     UNROLL_RANK for (int k = 0; k < RANK; k++) {
-        real* line = room.line + (k & 1) * (STRIDE + 2);  // two lines by turns: one meeting a step is enough
+        real* line = scratch.line + (k & 1) * (STRIDE + 2);  // two lines by turns: one meeting a step is enough
         UNROLL for (int c = 0; c < COLUMNS; c++) {
             const int column = lane + LANES * c;
             if (column == k) line[STRIDE] = vector[c];
@@ -72,28 +72,28 @@ DEVICE Mask chosen(const bool* yes) {
 }
 
 // F times a vector: the lane's coordinates of it.
-DEVICE void times_matrix(const Room& room, const real* vector, real* out) {
+DEVICE void times_matrix(const Scratch& scratch, const real* vector, real* out) {
     const int lane = threadIdx.x;
     UNROLL for (int c = 0; c < COLUMNS; c++) out[c] = 0;
     for (int s = 0; s < RANK; s++) {
         const real value = coordinate(vector, s);
         UNROLL for (int c = 0; c < COLUMNS; c++)
-            out[c] = fma(room.rows[s * STRIDE + column_of(lane, c)], value, out[c]);
+            out[c] = fma(scratch.rows[s * STRIDE + column_of(lane, c)], value, out[c]);
     }
 }
 
 // One pass of coordinate ascent; the largest move relative to the largest coordinate. Same as: scalar_pass.
-DEVICE real coordinate_pass(const Room& room, real* point, real* residual, real step, bool nonnegative) {
+DEVICE real coordinate_pass(const Scratch& scratch, real* point, real* residual, real step, bool nonnegative) {
     const int lane = threadIdx.x;
     real largest = 0, size = 0;
     for (int j = 0; j < RANK; j++) {
         const real old = coordinate(point, j);
-        real wanted = old + coordinate(residual, j) / room.rows[j * STRIDE + j];
+        real wanted = old + coordinate(residual, j) / scratch.rows[j * STRIDE + j];
         if (nonnegative) wanted = fmax(wanted, 0.0);
         const real move = step * (wanted - old);
         UNROLL for (int c = 0; c < COLUMNS; c++) {
             if (lane + LANES * c == j) point[c] = old + move;
-            residual[c] = fma(-move, room.rows[j * STRIDE + column_of(lane, c)], residual[c]);
+            residual[c] = fma(-move, scratch.rows[j * STRIDE + column_of(lane, c)], residual[c]);
         }
         largest = fmax(largest, fabs(move));
         size = fmax(size, wanted);
@@ -101,34 +101,34 @@ DEVICE real coordinate_pass(const Room& room, real* point, real* residual, real 
     return largest / (size + 1e-300);
 }
 
-DEVICE void take_matrix(const Room& room, real (&matrix)[COLUMNS][RANK]) {
+DEVICE void take_matrix(const Scratch& scratch, real (&matrix)[COLUMNS][RANK]) {
     UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL_RANK for (int r = 0; r < RANK; r++) matrix[c][r] = room.rows[r * STRIDE + column_of(threadIdx.x, c)];
+        UNROLL_RANK for (int r = 0; r < RANK; r++) matrix[c][r] = scratch.rows[r * STRIDE + column_of(threadIdx.x, c)];
 }
 
-// The solution for the free coordinates of the matrix in room.rows, 0 elsewhere.
-DEVICE void solve_free(const Room& room, Mask free, real* vector) {
+// The solution for the free coordinates of the matrix in scratch.rows, 0 elsewhere.
+DEVICE void solve_free(const Scratch& scratch, Mask free, real* vector) {
     real matrix[COLUMNS][RANK], inverse[COLUMNS];
-    take_matrix(room, matrix);
-    factorise(matrix, vector, inverse, free, room);
+    take_matrix(scratch, matrix);
+    factorise(matrix, vector, inverse, free, scratch);
     substitute(matrix, vector, inverse);
 }
 
-// point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in room.rows; residual is g.
+// point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in scratch.rows; residual is g.
 // Same as: solve_block(F, g, x, nonnegative).
-__device__ __noinline__ void solve_in_place(Room room, bool nonnegative, real* residual, real* point) {
+__device__ __noinline__ void solve_in_place(Scratch scratch, bool nonnegative, real* residual, real* point) {
     real change[COLUMNS];
     for (int round = 0; round < (nonnegative ? ROUND_LIMIT : 1); round++) {
         bool free[COLUMNS];
         UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = true;
         if (nonnegative) {
             for (int pass = 0; pass < PASSES; pass++)
-                if (coordinate_pass(room, point, residual, 1.0, true) < TOLERANCE) return;
+                if (coordinate_pass(scratch, point, residual, 1.0, true) < TOLERANCE) return;
             // The passes found which coordinates are free: solve those exactly, up to the first that hits zero.
             UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = point[c] > 0;
         }
         UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = residual[c];
-        solve_free(room, chosen(free), change);
+        solve_free(scratch, chosen(free), change);
         real share = 1;
         UNROLL for (int c = 0; c < COLUMNS; c++)
             if (nonnegative && within(threadIdx.x, c) && change[c] < 0 && -change[c] > point[c])
@@ -141,41 +141,41 @@ __device__ __noinline__ void solve_in_place(Room room, bool nonnegative, real* r
             point[c] = moved;
         }
         real used[COLUMNS];
-        times_matrix(room, change, used);
+        times_matrix(scratch, change, used);
         UNROLL for (int c = 0; c < COLUMNS; c++) residual[c] -= used[c];
     }
 }
 
 // The same from copies: what a call takes the address of would lie in memory all the time.
-DEVICE void solve_block(const Room& room, const real* gradient, const real* x, bool nonnegative, real* point) {
+DEVICE void solve_block(const Scratch& scratch, const real* gradient, const real* x, bool nonnegative, real* point) {
     real residual[COLUMNS], moved[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         residual[c] = gradient[c];
         moved[c] = x[c];
     }
-    solve_in_place(room, nonnegative, residual, moved);
+    solve_in_place(scratch, nonnegative, residual, moved);
     UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = moved[c];
 }
 
 // What a change gains on the quadratic bound: g'd - d' F d / 2.
-DEVICE real gain_of(const Room& room, const real* gradient, const real* change) {
+DEVICE real gain_of(const Scratch& scratch, const real* gradient, const real* change) {
     real used[COLUMNS], total = 0;
-    times_matrix(room, change, used);
+    times_matrix(scratch, change, used);
     UNROLL for (int c = 0; c < COLUMNS; c++)
         if (within(threadIdx.x, c)) total += (gradient[c] - 0.5 * used[c]) * change[c];
     return sum_of_lanes(total);
 }
 
-// The new row of a block; gradient and curvature (in room.rows) hold the prior and the labels.
+// The new row of a block; gradient and curvature (in scratch.rows) hold the prior and the labels.
 // Same as: move_block(F, g, x, rule, rate).
-DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rate, const Room& room, real* point) {
+DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rate, const Scratch& scratch, real* point) {
     const int lane = threadIdx.x;
     real step = rule.step * rate;
     if (rule.action == GRADIENT) {
         if (rate == 0) {
             real trace = 0;
             UNROLL for (int c = 0; c < COLUMNS; c++)
-                if (within(lane, c)) trace += room.rows[(lane + LANES * c) * (STRIDE + 1)];
+                if (within(lane, c)) trace += scratch.rows[(lane + LANES * c) * (STRIDE + 1)];
             step = rule.step / sum_of_lanes(trace);
         }
         UNROLL for (int c = 0; c < COLUMNS; c++) {
@@ -186,7 +186,7 @@ DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rat
     }
     if (rule.action == STATISTICS) {
         UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c];
-        coordinate_pass(room, point, gradient, step, rule.nonnegative);
+        coordinate_pass(scratch, point, gradient, step, rule.nonnegative);
         return;
     }
     bool free[COLUMNS], clipped = false;
@@ -195,7 +195,7 @@ DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rat
         free[c] = !rule.nonnegative || x[c] > 0 || gradient[c] > 0;
         change[c] = gradient[c];
     }
-    solve_free(room, chosen(free), change);
+    solve_free(scratch, chosen(free), change);
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         change[c] *= step;
         if (rule.nonnegative && x[c] + change[c] < fmax(TINY, ROUNDING * x[c])) {
@@ -205,8 +205,8 @@ DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rat
     }
     // Without a clip the step gains; with one it may have lost: then go towards the constrained optimum, which cannot.
     const bool any = sum_of_lanes(clipped ? 1.0 : 0.0) > 0;
-    if (any && gain_of(room, gradient, change) < 0) {
-        solve_block(room, gradient, x, true, point);
+    if (any && gain_of(scratch, gradient, change) < 0) {
+        solve_block(scratch, gradient, x, true, point);
         UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = step * (point[c] - x[c]);
     }
     UNROLL for (int c = 0; c < COLUMNS; c++) point[c] = x[c] + change[c];

@@ -2,7 +2,7 @@
 #include "solve.h"
 
 // Blends the block's sums into its carried statistics, and takes those in the place of the sums. Same as: carry(...).
-DEVICE void carry(const Carried& carried, whole entity, const real* x, real decay, const Room& room, real* gradient) {
+DEVICE void carry(const Carried& carried, whole entity, const real* x, real decay, const Scratch& scratch, real* gradient) {
     const int lane = threadIdx.x;
     stored* second = carried.second + entity * (RANK * (RANK + 1) / 2);
     double* first = carried.first + entity * RANK;
@@ -12,13 +12,13 @@ DEVICE void carry(const Carried& carried, whole entity, const real* x, real deca
         if (s < RANK) seen += second[s * RANK - s * (s - 1) / 2];
     }
     const real share = sum_of_lanes(seen) > 0 ? decay : 1.0;
-    times_matrix(room, x, used);
+    times_matrix(scratch, x, used);
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         const int s = column_of(lane, c);
         gradient[c] = first[s] + share * (gradient[c] + used[c] - first[s]);
         for (int r = 0; r <= s && within(lane, c); r++) {
             const int place = r * RANK - r * (r - 1) / 2 + s - r;
-            second[place] = (stored)(second[place] + share * (room.rows[r * STRIDE + s] - second[place]));
+            second[place] = (stored)(second[place] + share * (scratch.rows[r * STRIDE + s] - second[place]));
         }
     }
     __syncwarp();
@@ -28,16 +28,16 @@ DEVICE void carry(const Carried& carried, whole entity, const real* x, real deca
         first[s] = gradient[c];
         for (int r = 0; r < RANK; r++) {
             const int low = r < s ? r : s, high = r < s ? s : r;
-            room.rows[r * STRIDE + s] = second[low * RANK - low * (low - 1) / 2 + high - low];
+            scratch.rows[r * STRIDE + s] = second[low * RANK - low * (low - 1) / 2 + high - low];
         }
     }
     __syncwarp();
-    times_matrix(room, x, used);
+    times_matrix(scratch, x, used);
     UNROLL for (int c = 0; c < COLUMNS; c++) gradient[c] -= used[c];
 }
 
 // Adds the labels of one entity. Same as: label_moments(terms, entity, x, rule).
-DEVICE void add_labels(const Labels& labels, whole entity, const real* x, const Rule& rule, const Room& room,
+DEVICE void add_labels(const Labels& labels, whole entity, const real* x, const Rule& rule, const Scratch& scratch,
                        real* gradient) {
     const int lane = threadIdx.x;
     for (whole term = labels.offsets[entity]; term < labels.offsets[entity + 1]; term++) {
@@ -61,7 +61,7 @@ DEVICE void add_labels(const Labels& labels, whole entity, const real* x, const 
             const real mine = beta[1 + column_of(lane, c)];
             gradient[c] += half * error * mine;
             if (!within(lane, c)) continue;
-            for (int r = 0; r < RANK; r++) room.rows[r * STRIDE + lane + LANES * c] += weight * beta[1 + r] * mine;
+            for (int r = 0; r < RANK; r++) scratch.rows[r * STRIDE + lane + LANES * c] += weight * beta[1 + r] * mine;
         }
         __syncwarp();
     }
@@ -71,26 +71,26 @@ DEVICE void add_labels(const Labels& labels, whole entity, const real* x, const 
 extern "C" __global__ void __launch_bounds__(32, BLOCKS) sweep_blocks(View view, Lists lists, Rule rule, Labels labels,
                                                                       Carried carried) {
     SHARED(memory);
-    const Room room = room_of(memory);
+    const Scratch scratch = scratch_of(memory);
     const int lane = threadIdx.x;
     for (whole e = blockIdx.x; e < lists.count; e += gridDim.x) {
         const whole entity = lists.entities[e];
         real x[COLUMNS], gradient[COLUMNS], point[COLUMNS];
-        take_own(view, entity, room, x);
+        take_own(view, entity, scratch, x);
         Tiles sums;
-        block_sums(view, lists, e, rule, room, sums);
-        spread(sums, lists.scale[e], room, gradient);
-        if (rule.action == STATISTICS) carry(carried, entity, x, rule.decay, room, gradient);
-        add_prior(x, rule, room, gradient);
+        block_sums(view, lists, e, rule, scratch, sums);
+        spread(sums, lists.scale[e], scratch, gradient);
+        if (rule.action == STATISTICS) carry(carried, entity, x, rule.decay, scratch, gradient);
+        add_prior(x, rule, scratch, gradient);
         if (labels.offsets && labels.offsets[entity + 1] > labels.offsets[entity]) {
             if (labels.cavity) {
-                solve_block(room, gradient, x, rule.nonnegative, point);
+                solve_block(scratch, gradient, x, rule.nonnegative, point);
                 UNROLL for (int c = 0; c < COLUMNS; c++)
                     if (within(lane, c)) labels.cavity[labels.offsets[entity] * RANK + lane + LANES * c] = point[c];
             }
-            add_labels(labels, entity, x, rule, room, gradient);
+            add_labels(labels, entity, x, rule, scratch, gradient);
         }
-        move_block(gradient, x, rule, lists.rate[e], room, point);
+        move_block(gradient, x, rule, lists.rate[e], scratch, point);
         UNROLL for (int c = 0; c < COLUMNS; c++)
             if (within(lane, c)) view.factors[(view.first_row + entity) * RANK + lane + LANES * c] = (stored)point[c];
     }

@@ -108,7 +108,7 @@ struct Carried {
 };
 
 // Shared memory of a warp; ``Form.shared`` in Python has the same sum.
-struct Room {
+struct Scratch {
     real* rows;    // (ROWS, STRIDE): design rows of a batch; later the curvature
     real* own;     // (STRIDE,): x, then zeros
     real* line;    // (2, STRIDE + 2): a row of the matrix that is being factorised, or a vector
@@ -117,15 +117,15 @@ struct Room {
     int* places;   // (LANES, others + contrast_rows): factor rows
 };
 
-DEVICE Room room_of(char* memory) {
-    Room room;
-    room.rows = (real*)memory;
-    room.own = room.rows + ROWS * STRIDE;
-    room.line = room.own + STRIDE;
-    room.entries = (Pair*)(room.line + 2 * (STRIDE + 2));
-    room.weight = (real*)(room.entries + LANES);
-    room.places = (int*)(room.weight + LANES);
-    return room;
+DEVICE Scratch scratch_of(char* memory) {
+    Scratch scratch;
+    scratch.rows = (real*)memory;
+    scratch.own = scratch.rows + ROWS * STRIDE;
+    scratch.line = scratch.own + STRIDE;
+    scratch.entries = (Pair*)(scratch.line + 2 * (STRIDE + 2));
+    scratch.weight = (real*)(scratch.entries + LANES);
+    scratch.places = (int*)(scratch.weight + LANES);
+    return scratch;
 }
 
 // Sum over the lanes, the same bits in each.
