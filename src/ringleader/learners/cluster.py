@@ -7,12 +7,13 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from ringleader.arrays import Codes
+from ringleader.arrays import Codes, Numbers
 from ringleader.errors import RunWarning, SettingsError, WorkerLost, warn_of
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
@@ -20,6 +21,7 @@ from ringleader.kernels.tree import TreeNodes
 from ringleader.known.labels import Target
 from ringleader.learners.passes import Move, Touched, move_share
 from ringleader.model.config import ModelConfig
+from ringleader.model.evidence import ReviewEvidence
 from ringleader.model.negatives import negative_pool
 from ringleader.model.problem import Problem
 from ringleader.model.remembered import Remembered
@@ -37,6 +39,8 @@ ATTEMPTS = 3
 
 ONLY_HERE = ("gibbs",)
 """Learners that run in one process only."""
+
+T = TypeVar("T")
 
 
 class SweepResult(NamedTuple):
@@ -63,19 +67,35 @@ class ClusterLearner:
         if touched is not None:
             raise SettingsError("a cluster moves all entities; take new reviews in with one process")
         check_cluster(problem.config, problem.reads_evidence)
+        return self._again(lambda: self._sweep(problem, state), f"sweep {state.sweep + 1}")
+
+    def evidence(self, problem: Problem, state: State) -> ReviewEvidence:
+        """Log-odds and leave-one-out evidence of every cell, found by the workers."""
+        return self._again(lambda: self._evidence(problem, state), "the evidence of the reviews")
+
+    def _again(self, work: Callable[[], T], what: str) -> T:
+        """What the workers do, done again by new ones where some are lost."""
         for attempt in range(ATTEMPTS):
             try:
-                return self._sweep(problem, state)
+                return work()
             except WorkerLost as error:
                 self._dealt = self._held = None
                 if attempt == ATTEMPTS - 1:
                     raise WorkerLost(
-                        f"{error}; sweep {state.sweep + 1} was tried {ATTEMPTS} times; "
+                        f"{error}; {what} was tried {ATTEMPTS} times; "
                         "what was learned before it is in the checkpoint, go on with --resume"
                     ) from error
-                warn_of([f"{error}; new workers do sweep {state.sweep + 1} again"], RunWarning)
+                warn_of([f"{error}; new workers do {what} again"], RunWarning)
                 self.workers.restart()
-        raise AssertionError("a sweep ends or fails")
+        raise AssertionError("work ends or fails")
+
+    def _evidence(self, problem: Problem, state: State) -> ReviewEvidence:
+        self._hold(problem, state)
+        found = ReviewEvidence(*(np.empty(problem.tensor.n_cells) for _ in ReviewEvidence._fields))
+        for numbers, part in self.workers.run(_evidence_of_part, [()] * self.workers.count):
+            for whole, column in zip(found, part, strict=True):
+                whole[numbers] = column
+        return found
 
     def likelihoods(self, problem: Problem, state: State) -> tuple[float, float]:
         """Those of the sweep that was made last: training, and held out per held-out cell; NaN where not asked for."""
@@ -83,10 +103,7 @@ class ClusterLearner:
 
     def _sweep(self, problem: Problem, state: State) -> State:
         count = self.workers.count
-        if self._dealt is not problem:
-            self._deal(problem)
-        if self._held is not state:
-            self.workers.run(_hold_rows, [(self._rows(state, rank),) for rank in range(count)])
+        self._hold(problem, state)
         move = self.learner.complete_move(problem.config, state.steps)
         results: list[SweepResult] = self.workers.run(_sweep_part, [(move,)] * count)
         moved = self._collected(state, [result.rows for result in results])
@@ -99,6 +116,14 @@ class ClusterLearner:
         )
         self._held = moved
         return moved
+
+    def _hold(self, problem: Problem, state: State) -> None:
+        """Have the workers hold the cells of a problem and the rows of a state."""
+        if self._dealt is not problem:
+            self._deal(problem)
+        if self._held is not state:
+            self.workers.run(_hold_rows, [(self._rows(state, rank),) for rank in range(self.workers.count)])
+            self._held = state
 
     def _deal(self, problem: Problem) -> None:
         self.ranges = cut_ranges(problem.tensor, problem.config, self.workers.count, self.dealt_from)
@@ -225,3 +250,14 @@ def _sweep_part(memory: dict[str, Any], peers: Peers, move: Move) -> SweepResult
     heldout = part.likelihoods(heldout=True) if config.heldout else None
     part.rows = part.close(state)
     return SweepResult(part.rows, training, heldout)
+
+
+def _evidence_of_part(memory: dict[str, Any], peers: Peers) -> tuple[Numbers, ReviewEvidence]:
+    """In a worker: the numbers of its cells, and their evidence."""
+    part: Part = memory["part"]
+    part.peers = peers
+    assert part.rows is not None  # the driver has sent them
+    part.open(part.rows, after=True)
+    found = part.review_evidence()
+    part.close(part.state)
+    return found

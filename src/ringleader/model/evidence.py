@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats
-from ringleader.model.posterior import cell_evidence
+from ringleader.model.posterior import CellEvidence, cell_evidence
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
@@ -33,10 +33,15 @@ class ReviewEvidence(NamedTuple):
 
 def review_evidence(problem: Problem, state: State) -> ReviewEvidence:
     """Log-odds and leave-one-out evidence of every cell."""
-    log_odds, leverage, weight = cell_evidence(problem, state)
+    return without_own_pull(cell_evidence(problem, state), problem.weights)
+
+
+def without_own_pull(cells: CellEvidence, weights: Floats) -> ReviewEvidence:
+    """The evidence of cells, from what their entities see of them. weights : of training, (n,) or (1,)."""
+    log_odds, leverage, weight = cells
     without = leverage / np.maximum(1 - weight * leverage, LEAST_ROOM)
     # w h_ (1 - sigma(phi)): a cell that did not train its row has no pull on it.
-    pull = problem.weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
+    pull = weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
     left_out = np.maximum(log_odds - pull, 0.0)
     return ReviewEvidence(log_odds, left_out, left_out / np.sqrt(without + SPREAD))
 

@@ -25,6 +25,8 @@ from ringleader.kernels.layout import (
 from ringleader.kernels.protocol import DivisibleBackend
 from ringleader.kernels.tree import TreeNodes, join_nodes, whole_nodes
 from ringleader.known.labels import Target
+from ringleader.model.evidence import ReviewEvidence, without_own_pull
+from ringleader.model.posterior import CellEvidence
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
@@ -79,11 +81,12 @@ class Part:
             elif not dealt and key == RANGE:
                 self._lists[mode] = group_codes(cells.codes[:, mode], self.ranges.shape[mode])
 
-    def open(self, rows: Rows) -> None:
-        """Begin a sweep from these rows."""
+    def open(self, rows: Rows, *, after: bool = False) -> None:
+        """Begin a sweep from these rows; or, ``after`` one, lay out what it ended with and its negatives."""
         config, ranges = self.problem.config, self.ranges
         contrast, negatives, modes = config.contrast, config.negatives, len(ranges.shape)
-        stream = rows.common.sweep if self.problem.redraws else 0
+        sweep = max(rows.common.sweep - after, 0)
+        stream = sweep if self.problem.redraws else 0
         key = stream_key(config.seed, stream)
         drawn = {}
         for k, cells in self.deals.items():
@@ -97,7 +100,7 @@ class Part:
             needed[mode] += drawn.values() if mode == contrast else [foreign.codes[:, mode]]
         self.table = table = RowTable(ranges, self.peers, needed)
         # The rows that move first need not come before they have moved.
-        table.fill(rows.factors, self.problem.sweep_order()[1:])
+        table.fill(rows.factors, self.problem.sweep_order()[0 if after else 1 :])
         self.tuples: dict[int, Codes] = {}
         for k, cells in self.deals.items():
             behind = len(foreign.codes) if k == self._deal_of(contrast) else 0
@@ -221,6 +224,16 @@ class Part:
             return np.array(self.backend.log_likelihood(part))
 
         return self._nodes_of_range(LIKELIHOOD_PIECE, sums, (2,))
+
+    def review_evidence(self) -> tuple[Numbers, ReviewEvidence]:
+        """The numbers of the cells of this worker's contrast entities, and their evidence."""
+        contrast = self.problem.config.contrast
+        cells = self.deals[self._deal_of(contrast)]
+        view, blocks = self._view(contrast), self._blocks(contrast)
+        seen = self.backend.leave_one_out(view, blocks, self.problem.rule(contrast))
+        own = CellEvidence(*(column[: cells.own] for column in seen))
+        weights = cells.weights if len(cells.weights) == 1 else cells.weights[: cells.own]
+        return cells.numbers[: cells.own], without_own_pull(own, weights)
 
     def _nodes_of_range(self, size: int, sums: Any, shape: tuple[int, ...]) -> TreeNodes:
         """Nodes of sums over all cells, in chunks of ``size`` that begin in this worker's range."""

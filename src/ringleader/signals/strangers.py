@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.signals.lockstep.meetings import Places, cuts, ranks
+from ringleader.runtime.peers import gather
+from ringleader.shares.cells import CellShare, as_share
+from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -43,42 +45,66 @@ class Strangers(NamedTuple):
 
 
 def find_strangers(
-    tensor: SparseTensor, actor: int, boost: Bools, attack: Bools, settings: LockstepSettings
+    cells: SparseTensor | CellShare, actor: int, boost: Bools, attack: Bools, settings: LockstepSettings
 ) -> Strangers:
     """Crowds of strangers on either side, over every item mode and every position of the windows.
 
     With c strangers where e were to be expected a crowd has c log(c / e) - (c - e). The doubt is the log of how many
     places have a stranger at all, over all looks: among so many, one is as surprising as that by chance.
+
+    cells : all, or those that this process holds; boost, attack and the result are of the cells held here.
     """
-    n = tensor.n_cells
-    found = Strangers(np.zeros(n), np.full(n, -1, np.int8), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n))
-    roles = assign_roles(tensor, actor, settings.items)
-    who = tensor.coordinates[:, actor]
+    home = as_share(cells)
+    found = _nobody(home.tensor.n_cells)
+    roles = assign_roles(home.tensor, actor, settings.items)
+    windows = settings.replace(window_weeks=WINDOW_WEEKS, phases=2 if roles.window_time is not None else 1)
+    for mode in roles.items if home.n_cells else ():
+        there, actors = home.by(mode), home.by(actor)
+        alone = came_for_one(actors.own_codes(actor), actors.tensor.coordinates[:, mode], actors.size(actor))
+        alone, on_sides = actors.move(alone, there), [home.move(side, there) for side in (boost, attack)]
+        loudest = _loudest(there, actor, alone, on_sides, windows, windows.phases * len(roles.items))
+        seen = Strangers(*(there.move(column, home) for column in loudest))
+        louder = seen.ratios > found.ratios
+        for name, column in found._asdict().items():
+            column[louder] = getattr(seen, name)[louder]
+    return found
+
+
+def _nobody(n: int) -> Strangers:
+    return Strangers(np.zeros(n), np.full(n, -1, np.int8), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n))
+
+
+def _loudest(
+    share: CellShare, actor: int, alone: Bools, on_sides: list[Bools], settings: LockstepSettings, looks: int
+) -> Strangers:
+    """The loudest crowd of each cell on the items whose cells are held here, over the positions of the windows.
+
+    alone, on_sides : (n_cells,) each. looks : in how many ways crowds are looked for.
+    """
+    tensor, n = share.tensor, share.tensor.n_cells
+    time = assign_roles(tensor, actor, settings.items).window_time
     times = np.zeros(n, np.int64)
-    if roles.window_time is not None:
-        when = np.asarray(tensor.vocabularies[roles.window_time].values, np.int64)
-        times = when[tensor.coordinates[:, roles.window_time]]
-    windows = settings.replace(window_weeks=WINDOW_WEEKS, phases=2)
-    phases = windows.phases if roles.window_time is not None else 1
-    looks = phases * len(roles.items)
-    for place, places in enumerate(cuts(tensor, actor, windows)) if n else ():
-        mode = roles.items[place // phases]
-        alone = came_for_one(who, places.items, tensor.shape[actor])
+    if time is not None:
+        times = np.asarray(tensor.vocabularies[time].values, np.int64)[tensor.coordinates[:, time]]
+    found = _nobody(n)
+    for places in cuts_on(tensor, actor, share.mode, settings):
         first = np.full(places.n_windows, np.iinfo(np.int64).max)
         np.minimum.at(first, places.windows, times)
+        first = np.minimum.reduce(gather(share.peers, first))
         distinct, crowds = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
-        for side in (boost, attack):
+        for side in on_sides:
             cells = np.flatnonzero(side & alone)
-            if not len(cells):
+            if not share.count(len(cells)):
                 continue
-            count, expected = counted(places, distinct, crowds, side, alone)
+            count, expected = counted(share, places, distinct, crowds, side, alone)
             ratio = np.where(
                 count > expected, count * np.log(np.maximum(count, 1.0) / expected) - (count - expected), 0.0
             )
-            ratio = np.maximum(ratio - np.log(looks * (count > 0).sum()), 0.0)[crowds[cells]]
+            doubt = np.log(looks * share.count(int((count > 0).sum())))
+            ratio = np.maximum(ratio - doubt, 0.0)[crowds[cells]]
             louder = ratio > found.ratios[cells]
             cells, crowd = cells[louder], crowds[cells[louder]]
-            found.ratios[cells], found.mode[cells] = ratio[louder], mode
+            found.ratios[cells], found.mode[cells] = ratio[louder], share.mode
             found.begin[cells] = first[places.windows[cells]]
             found.number[cells], found.expected[cells] = count[crowd].astype(np.int64), expected[crowd]
     return found
@@ -92,7 +118,9 @@ def came_for_one(who: Codes, items: Codes, n_actors: int) -> Bools:
     return np.asarray(elsewhere[who] == 0)
 
 
-def counted(places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools) -> tuple[Floats, Floats]:
+def counted(
+    share: CellShare, places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools
+) -> tuple[Floats, Floats]:
     """Of each crowd how many strangers it has, and how many were to be expected.
 
     Expected are those whom the item sees in other windows, scaled by the window's share of all reviews, and the
@@ -101,11 +129,13 @@ def counted(places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alon
     distinct : item and window of each crowd, as one number. crowd : of each cell, (n_cells,).
     """
     item, window = distinct // places.n_windows, distinct % places.n_windows
+    item = item - share.own(share.mode)[0]
     strangers, others = side & alone, side & ~alone
     count = np.asarray(np.bincount(crowd, weights=strangers, minlength=len(distinct)), np.float64)
     customers = np.bincount(crowd, weights=others, minlength=len(distinct))
-    share = (np.bincount(places.windows, minlength=places.n_windows) / len(crowd))[window]
+    in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
+    of_all = (in_window / share.n_cells)[window]
     in_all = np.bincount(item, weights=count)[item]
-    elsewhere = (in_all - count) * share / np.maximum(1.0 - share, 1e-9)
-    odds = strangers.sum() / max(int(others.sum()), 1)
+    elsewhere = (in_all - count) * of_all / np.maximum(1.0 - of_all, 1e-9)
+    odds = share.count(int(strangers.sum())) / max(share.count(int(others.sum())), 1)
     return count, np.asarray(elsewhere + odds * customers + LEAST * min(odds, 1.0), np.float64)

@@ -22,7 +22,8 @@ from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.peers import Runtime, Workers, started
-from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
+from ringleader.signals.cluster import ClusterSignals
+from ringleader.signals.lockstep import Lockstep, LockstepSettings, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
@@ -163,6 +164,10 @@ def _learn(
     measure = None if learner is None else learner.likelihoods
     last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
+    if workers is not None and learner is not None:
+        found = ClusterSignals(workers, tensor, config.contrast)
+        evidence, strangers = learner.evidence(problem, last), found.strangers(LockstepSettings())
+        fitted = replace(fitted, derived=replace(fitted.derived, evidence=evidence, strangers=strangers))
     if fitted.judged:
         fitted.judge.heads()
     if writer is not None:

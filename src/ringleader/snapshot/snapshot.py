@@ -28,8 +28,9 @@ from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
-from ringleader.signals.evidence import review_evidence
+from ringleader.signals.evidence import ReviewEvidence, review_evidence
 from ringleader.signals.lockstep import Lockstep, find_lockstep
+from ringleader.signals.strangers import Strangers
 from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import counted, harmless
@@ -63,6 +64,8 @@ class Derived:
     """What follows from a snapshot, where it is known already; None where it is to be found."""
 
     lockstep: Lockstep | None = None
+    evidence: ReviewEvidence | None = None
+    strangers: Strangers | None = None
     label_free: LabelFree | None = None
     judge: Judge | None = None
     find_cores: Callable[[], Cores] | None = None
@@ -147,12 +150,18 @@ class Snapshot:
 
     def _find_signals(self) -> Signals:
         contrast, threads = self.config.contrast, self.parameters["threads"]
-        known = self.derived.lockstep
+        known = self.derived
+
+        def evidence() -> ReviewEvidence:
+            return known.evidence if known.evidence is not None else review_evidence(self.problem, self.state)
 
         def lockstep() -> Lockstep:
-            return known if known is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
+            found = known.lockstep
+            return found if found is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
 
-        return Signals(self.tensor, contrast, lambda: review_evidence(self.problem, self.state), lockstep)
+        strangers = known.strangers
+        find_strangers = None if strangers is None else lambda: strangers
+        return Signals(self.tensor, contrast, evidence, lockstep, find_strangers=find_strangers)
 
     @property
     def signals(self) -> Signals:

@@ -96,17 +96,23 @@ def _items(tensor: SparseTensor, actor: int, names: Sequence[str] | None) -> tup
 
 
 def sides(
-    tensor: SparseTensor, roles: Roles, *, low: float | None = None, high: float | None = None
+    tensor: SparseTensor,
+    roles: Roles,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    used: npt.NDArray[np.int32] | None = None,
 ) -> tuple[Bools, Bools]:
     """Which cells are boosts, and which attacks, (n_cells,) each. Without ratings every cell counts as a boost.
 
     low, high : ratings of at most ``low`` are attacks, of at least ``high`` boosts; None: as ``rating_sides`` has it.
+    used : codes of the ratings in use, where the tensor holds only some of the cells.
     """
     if roles.side_rating is None:
         return np.ones(tensor.n_cells, np.bool_), np.zeros(tensor.n_cells, np.bool_)
     ratings = np.asarray(tensor.vocabularies[roles.side_rating].values, np.float64)
     codes = tensor.coordinates[:, roles.side_rating]
-    lowest, highest = rating_sides(ratings[np.unique(codes)])
+    lowest, highest = rating_sides(ratings[np.unique(codes) if used is None else used])
     low, high = lowest if low is None else low, highest if high is None else high
     boost = ratings >= high
     return boost[codes], ((ratings <= low) & ~boost)[codes]

@@ -15,7 +15,7 @@ from ringleader.signals.lockstep.association import (
     meeting_graph,
     read_folds,
 )
-from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, top_mean
+from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows
 
@@ -31,6 +31,7 @@ __all__ = [
     "associate_through",
     "averaged_over_pairs",
     "find_lockstep",
+    "find_sides",
     "meeting_graph",
     "read_folds",
     "start_rows",

@@ -47,20 +47,24 @@ class Meetings(NamedTuple):
 
 def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterator[Places]:
     """Every way the cells are cut: each item mode, at each phase of the windows."""
-    roles = assign_roles(tensor, actor, settings.items)
-    items, time = roles.items, roles.window_time
-    for item in items:
-        codes = np.ascontiguousarray(tensor.coordinates[:, item])
-        if time is None:
-            yield Places(codes, np.zeros(tensor.n_cells, np.int32), 1)
-            continue
-        length = max(round(settings.window_weeks * WEEK), 1)
-        start = np.asarray(tensor.vocabularies[time].values, np.int64) - MONDAY
-        for phase in range(settings.phases):
-            window = (start + phase * length // settings.phases) // length
-            distinct, rank = np.unique(window, return_inverse=True)
-            number = np.asarray(rank.reshape(-1), np.int32)
-            yield Places(codes, number[tensor.coordinates[:, time]], max(len(distinct), 1))
+    for item in assign_roles(tensor, actor, settings.items).items:
+        yield from cuts_on(tensor, actor, item, settings)
+
+
+def cuts_on(tensor: SparseTensor, actor: int, item: int, settings: LockstepSettings) -> Iterator[Places]:
+    """The same for one item mode."""
+    time = assign_roles(tensor, actor, settings.items).window_time
+    codes = np.ascontiguousarray(tensor.coordinates[:, item])
+    if time is None:
+        yield Places(codes, np.zeros(tensor.n_cells, np.int32), 1)
+        return
+    length = max(round(settings.window_weeks * WEEK), 1)
+    start = np.asarray(tensor.vocabularies[time].values, np.int64) - MONDAY
+    for phase in range(settings.phases):
+        window = (start + phase * length // settings.phases) // length
+        distinct, rank = np.unique(window, return_inverse=True)
+        number = np.asarray(rank.reshape(-1), np.int32)
+        yield Places(codes, number[tensor.coordinates[:, time]], max(len(distinct), 1))
 
 
 def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:

@@ -29,6 +29,7 @@ from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
+from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.lockstep.meetings import cuts, expose, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.tastes import find_tastes
@@ -102,7 +103,7 @@ class Lockstep:
 
     def sides(self, tensor: SparseTensor) -> tuple[Bools, Bools]:
         """Which cells are boosts, and which attacks, (n_cells,) each."""
-        return _sides(tensor, self.roles(tensor), self.settings)
+        return find_sides(tensor, self.actor, self.settings)
 
     @property
     def n_pairs(self) -> int:
@@ -160,8 +161,12 @@ class SideCount(NamedTuple):
     tally: Numbers  # (3,)
 
 
-def _sides(tensor: SparseTensor, roles: Roles, settings: LockstepSettings) -> tuple[Bools, Bools]:
-    return sides(tensor, roles, low=settings.low, high=settings.high)
+def find_sides(cells: SparseTensor | CellShare, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
+    """Which of the cells held here are boosts, and which attacks, (n_cells,) each."""
+    share = as_share(cells)
+    roles = assign_roles(share.tensor, actor, settings.items)
+    used = None if roles.side_rating is None else share.used(roles.side_rating)
+    return sides(share.tensor, roles, low=settings.low, high=settings.high, used=used)
 
 
 def find_lockstep(
@@ -180,9 +185,8 @@ def find_lockstep(
     """
     settings = LockstepSettings() if settings is None else settings
     k = tensor.mode_index(actor)
-    roles = assign_roles(tensor, k, settings.items)
     threads = processors() if threads is None else threads
-    chosen = _sides(tensor, roles, settings)
+    chosen = find_sides(tensor, k, settings)
     with using_threads(threads):
         tastes = find_tastes(tensor, k, *chosen, settings)
     drawn = (None, None) if tastes is None else (tastes.boost, tastes.attack)

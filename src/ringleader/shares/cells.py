@@ -1,0 +1,255 @@
+"""CellShare: the cells of a tensor that one of several processes holds, and what they tell each other of them.
+
+Signals are written against it once. The entities of every mode are cut into ranges. Whoever owns an entity can have all
+its cells (``by``), in the order of one process, so that sums over them have the same bits. One process owns everything,
+and asks nobody.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
+
+RUNS = 4096
+"""Runs of entities, at the most, that a sum over a mode is made of. No run is cut between two processes."""
+
+T = TypeVar("T")
+Array = npt.NDArray[Any]
+
+
+class DealtCells(NamedTuple):
+    """The cells of a range of the first mode's entities, as they are sent to a process."""
+
+    codes: Codes  # (n, K)
+    counts: Numbers  # (n,)
+    vocabularies: tuple[Vocabulary, ...]  # ids and categories without their names
+    bounds: tuple[Numbers, ...]  # of each mode (P + 1,)
+    n_cells: int  # of all processes
+
+
+class CellShare:
+    """The cells of the entities of one mode that this process owns.
+
+    tensor : these cells, ascending, with the codes of all processes; its vocabularies may lack the names
+    mode   : the mode whose owners hold the cells
+    n_cells : cells of all processes
+    """
+
+    def __init__(
+        self,
+        tensor: SparseTensor,
+        peers: Peers | None = None,
+        bounds: tuple[Numbers, ...] = (),
+        mode: int = 0,
+        n_cells: int | None = None,
+    ) -> None:
+        self.tensor, self.mode = tensor, mode
+        self.peers: Peers = Alone() if peers is None else peers
+        self.bounds = bounds or tuple(np.array([0, size], np.int64) for size in tensor.shape)
+        self.n_cells = tensor.n_cells if n_cells is None else n_cells
+        self._home = self
+        self._dealt: dict[int, CellShare] = {}
+        self._owned: list[Array] = []  # of each process: which cells of the home share it holds here
+        self._received: Numbers = np.zeros(0, np.int64)  # how many cells here came from each home share
+
+    @classmethod
+    def received(cls, peers: Peers, cells: DealtCells) -> CellShare:
+        """The share of a process from what was sent to it; copied out of the memory in which it came."""
+        tensor = SparseTensor(np.array(cells.codes), np.array(cells.counts), cells.vocabularies)
+        return cls(tensor, peers, cells.bounds, n_cells=cells.n_cells)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tensor.shape
+
+    @property
+    def alone(self) -> bool:
+        """Whether one process holds everything."""
+        return self.peers.count == 1
+
+    def own(self, mode: int) -> tuple[int, int]:
+        """The first entity of a mode that this process owns, and the first behind them."""
+        return int(self.bounds[mode][self.peers.rank]), int(self.bounds[mode][self.peers.rank + 1])
+
+    def size(self, mode: int) -> int:
+        """How many entities of a mode this process owns."""
+        first, last = self.own(mode)
+        return last - first
+
+    def own_codes(self, mode: int) -> Codes:
+        """Of each cell held here its entity of a mode, counted from the first one that this process owns."""
+        first = self.own(mode)[0]
+        column = np.ascontiguousarray(self.tensor.coordinates[:, mode])
+        return column if first == 0 else column - np.int32(first)
+
+    # -- cells ----------------------------------------------------------------------------------------
+
+    def by(self, mode: int) -> CellShare:
+        """The cells of the entities of another mode that this process owns, ascending; kept until ``forget``."""
+        home = self._home
+        if mode == self.mode:
+            return self
+        if mode == home.mode:
+            return home
+        if mode not in home._dealt:
+            home._dealt[mode] = home._same_cells(mode) if self.alone else home._deal(mode)
+        return home._dealt[mode]
+
+    def _same_cells(self, mode: int) -> CellShare:
+        dealt = CellShare(self.tensor, self.peers, self.bounds, mode, self.n_cells)
+        dealt._home = self
+        return dealt
+
+    def _deal(self, mode: int) -> CellShare:
+        codes, counts = self.tensor.coordinates, self.tensor.counts
+        owner = np.searchsorted(self.bounds[mode], codes[:, mode], side="right") - 1
+        owned = [np.flatnonzero(owner == rank).astype(np.int32) for rank in range(self.peers.count)]
+        parts = self.peers.exchange([(codes[some], counts[some]) for some in owned])
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        tensor = SparseTensor(columns[0], columns[1], self.tensor.vocabularies)
+        dealt = CellShare(tensor, self.peers, self.bounds, mode, self.n_cells)
+        dealt._home, dealt._owned = self, owned
+        dealt._received = np.array([len(part[0]) for part in parts], np.int64)
+        return dealt
+
+    def forget(self) -> None:
+        """Give back the memory of all cells but those of the first mode's entities."""
+        self._home._dealt.clear()
+
+    def move(self, values: Array, to: CellShare) -> Array:
+        """Values of the cells held here, (n, ...), as those of the cells held in another share of them."""
+        if self is to or self.alone:
+            return values
+        if self is not self._home:
+            out = np.empty((self._home.tensor.n_cells, *values.shape[1:]), values.dtype)
+            parts = self.peers.exchange(np.split(values, np.cumsum(self._received)[:-1]))
+            for places, part in zip(self._owned, parts, strict=True):
+                out[places] = part
+            return self._home.move(out, to)
+        return np.concatenate(self.peers.exchange([values[places] for places in to._owned]))
+
+    # -- what all must know ---------------------------------------------------------------------------
+
+    def count(self, number: T) -> T:
+        """The sum of a whole number, or of arrays of them, over all processes."""
+        numbers: list[Any] = gather(self.peers, number)
+        return sum(numbers[1:], numbers[0])  # type: ignore[no-any-return]
+
+    def used(self, mode: int) -> Codes:
+        """The codes of a mode that some cell has, ascending; for modes of few entities."""
+        return np.unique(np.concatenate(gather(self.peers, np.unique(self._home.tensor.coordinates[:, mode]))))
+
+    def total(self, mode: int, codes: Array, values: Array) -> Floats:
+        """The sum over everything of values (n, ...) of entities that this process owns, or of their cells: (...).
+
+        Values of a run of entities are added in their order, runs along a tree (``kernels/tree.py``).
+        codes : (n,) of the entities of the mode, counted from the first one owned here.
+        """
+        first, last = self.own(mode)
+        run = _run(self.shape[mode])
+        begin, end = first // run, -(-last // run)
+        columns = values.reshape(len(values), int(np.prod(values.shape[1:])))
+        place = (codes + np.int64(first)) // run - begin
+        sums = [np.bincount(place, weights=column, minlength=end - begin) for column in columns.T]
+        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((end - begin, 0)), np.float64)
+        if self.alone:
+            return tree_sum(leaves).reshape(values.shape[1:])
+        owner, level, node = whole_nodes(begin, end)
+        low, high = (node << level) - begin, ((node + 1) << level) - begin
+        found = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
+        mine = TreeNodes(owner, level, node, np.array(found).reshape(len(found), leaves.shape[1]))
+        every = TreeNodes(*(np.concatenate(part) for part in zip(*gather(self.peers, mine), strict=True)))
+        return np.asarray(join_nodes(every, [-(-self.shape[mode] // run)])[0].reshape(values.shape[1:]))
+
+    def cell_total(self, values: Array) -> Floats:
+        """The sum over all cells of values of the cells held here, (n, ...): (...)."""
+        return self.total(self.mode, self.own_codes(self.mode), values)
+
+    def added(self, mode: int, codes: Array, values: Array) -> Floats:
+        """The sum of values by their entities, for those that this process owns, (n_own,): who gave them, in order."""
+        if self.alone:
+            return np.asarray(np.bincount(codes, weights=values, minlength=self.shape[mode]), np.float64)
+        owner = np.searchsorted(self.bounds[mode], codes, side="right") - 1
+        chosen = [np.flatnonzero(owner == rank) for rank in range(self.peers.count)]
+        parts = self.peers.exchange([(codes[some], values[some]) for some in chosen])
+        first, last = self.own(mode)
+        theirs = np.concatenate([part[0] for part in parts]) - first
+        weights = np.concatenate([part[1] for part in parts])
+        return np.asarray(np.bincount(theirs, weights=weights, minlength=last - first), np.float64)
+
+
+def as_share(cells: SparseTensor | CellShare) -> CellShare:
+    """What a process holds; of a tensor, everything."""
+    return cells if isinstance(cells, CellShare) else CellShare(cells)
+
+
+class Lookup:
+    """Entities of a mode whose values this process reads of their owners: named once, read as often as need be."""
+
+    def __init__(self, share: CellShare, mode: int, codes: Array) -> None:
+        """codes : of the entities, any number of times."""
+        self.share, self.mode = share, mode
+        self.codes = np.zeros(0, np.int32)
+        if not share.alone:
+            self.codes = np.unique(codes)
+            edges = np.searchsorted(self.codes, share.bounds[mode])
+            asked = share.peers.exchange([self.codes[a:b] for a, b in itertools.pairwise(edges)])
+            self._asked = [codes - share.own(mode)[0] for codes in asked]
+
+    def places(self, codes: Array) -> Array:
+        """The places of codes among the rows that are read."""
+        return codes if self.share.alone else np.searchsorted(self.codes, codes).astype(np.int32)
+
+    def rows(self, own: Array) -> Array:
+        """The values of the entities that were named, from those (n_own, ...) that every process gives of its own."""
+        if self.share.alone:
+            return own
+        return np.concatenate(self.share.peers.exchange([own[asked] for asked in self._asked]))
+
+
+def look_up(share: CellShare, mode: int, own: Array, codes: Array) -> Array:
+    """Values of entities (n, ...), from those that every process gives of its own (n_own, ...)."""
+    lookup = Lookup(share, mode, codes)
+    return np.asarray(lookup.rows(own)[lookup.places(codes)])
+
+
+def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:
+    """For each mode where the entities of each worker begin, (P + 1,): ranges of whole runs, of about as many cells."""
+    bounds = []
+    for mode, size in enumerate(tensor.shape):
+        run = _run(size)
+        places = np.arange(0, size + run, run)[: -(-size // run) + 1]
+        places[-1] = size
+        cost = np.bincount(tensor.coordinates[:, mode], minlength=size) + 1
+        before = np.concatenate([[0], np.cumsum(cost)])[places]
+        inner = np.searchsorted(before, before[-1] * np.arange(1, workers) / workers)
+        bounds.append(np.concatenate([[0], places[inner], [size]]).astype(np.int64))
+    return tuple(bounds)
+
+
+def deal_shares(tensor: SparseTensor, bounds: tuple[Numbers, ...]) -> list[DealtCells]:
+    """The cells of each worker's entities of the first mode."""
+    places = np.searchsorted(tensor.coordinates[:, 0], bounds[0])
+    nameless = tuple(
+        Vocabulary(v.mode, v.kind, pa.nulls(len(v)) if v.kind in ("id", "category") else v.values, v.bin_seconds)
+        for v in tensor.vocabularies
+    )
+    return [
+        DealtCells(tensor.coordinates[a:b], tensor.counts[a:b], nameless, bounds, tensor.n_cells)
+        for a, b in itertools.pairwise(places)
+    ]
+
+
+def _run(size: int) -> int:
+    """Entities of a run of a mode of so many."""
+    return max(-(-size // RUNS), 1)

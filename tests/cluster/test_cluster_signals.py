@@ -1,0 +1,123 @@
+"""Signals on workers: the bits of one process, for any number of workers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from in_process import InProcess, Mortal
+from markets import small_problem
+
+from ringleader.datasets import taste_market
+from ringleader.kernels.tree import tree_sum
+from ringleader.learners.cluster import ClusterLearner
+from ringleader.learners.loop import fit_loop, get_learner
+from ringleader.model.evidence import review_evidence
+from ringleader.model.start import start_state
+from ringleader.runtime.peers import Peers
+from ringleader.shares.cells import CellShare, Lookup, cut_entities, deal_shares
+from ringleader.signals.cluster import ClusterSignals
+from ringleader.signals.lockstep import LockstepSettings, find_sides
+from ringleader.signals.strangers import find_strangers
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+WORKERS = (1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def market() -> SparseTensor:
+    """Rings, fans, strangers and attackers, all of them small."""
+    return read_reviews(taste_market(12_000, kind="everything", seed=3, used_once=8).reviews)
+
+
+def shares_of(tensor: SparseTensor, workers: int) -> list[tuple[object]]:
+    return [(cells,) for cells in deal_shares(tensor, cut_entities(tensor, workers))]
+
+
+def test_every_owner_has_the_cells_of_its_entities_in_the_order_of_one_process(market: SparseTensor) -> None:
+    def held(memory: dict, peers: Peers, cells: object) -> list:
+        home = CellShare.received(peers, cells)  # type: ignore[arg-type]
+        found = []
+        for mode in range(len(home.shape)):
+            there = home.by(mode)
+            first, last = there.own(mode)
+            back = there.move(there.tensor.coordinates, home)
+            np.testing.assert_array_equal(back, home.tensor.coordinates)
+            found.append((first, last, there.tensor.coordinates, there.tensor.counts))
+        return found
+
+    for workers in WORKERS:
+        for mode, parts in enumerate(zip(*InProcess(workers).run(held, shares_of(market, workers)), strict=True)):
+            column = market.coordinates[:, mode]
+            assert [parts[0][0], parts[-1][1]] == [0, market.shape[mode]]
+            for first, last, coordinates, counts in parts:
+                own = (column >= first) & (column < last)
+                np.testing.assert_array_equal(coordinates, market.coordinates[own])
+                np.testing.assert_array_equal(counts, market.counts[own])
+
+
+def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_entities(market: SparseTensor) -> None:
+    values = np.random.default_rng(0).lognormal(0, 5, (market.n_cells, 2))
+
+    def summed(memory: dict, peers: Peers, cells: object) -> tuple:
+        home = CellShare.received(peers, cells)  # type: ignore[arg-type]
+        first = int(np.searchsorted(market.coordinates[:, 0], home.own(0)[0]))
+        mine = values[first : first + home.tensor.n_cells]
+        there = home.by(1)
+        per_item = home.added(1, home.tensor.coordinates[:, 1], mine[:, 0])
+        asked = Lookup(home, 1, home.tensor.coordinates[:, 1])
+        seen = asked.rows(per_item)[asked.places(home.tensor.coordinates[:, 1])]
+        return home.cell_total(mine), there.cell_total(home.move(mine, there)), home.used(2), home.cell_total(seen)
+
+    expected = InProcess(1).run(summed, shares_of(market, 1))[0]
+    np.testing.assert_allclose(expected[0], values.sum(axis=0))
+    for workers in WORKERS[1:]:
+        for found in InProcess(workers).run(summed, shares_of(market, workers)):
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+    run = -(-market.shape[0] // 4096)
+    leaves = [np.bincount(market.coordinates[:, 0] // run, weights=column) for column in values.T]
+    np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
+
+
+@pytest.mark.parametrize("actor", [0, 1])
+def test_strangers_are_those_of_one_process(market: SparseTensor, actor: int) -> None:
+    settings = LockstepSettings()
+    expected = find_strangers(market, actor, *find_sides(market, actor, settings), settings)
+    assert actor or (expected.ratios > 0).any()
+    for workers in WORKERS:
+        found = ClusterSignals(InProcess(workers), market, actor).strangers(settings)
+        for name, column in expected._asdict().items():
+            np.testing.assert_array_equal(getattr(found, name), column, err_msg=name)
+
+
+def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
+    settings = LockstepSettings()
+    expected = find_strangers(market, 0, *find_sides(market, 0, settings), settings)
+    for death in (1, 2):
+        with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
+            found = ClusterSignals(Mortal(2, {death}), market, 0).strangers(settings)
+        np.testing.assert_array_equal(found.ratios, expected.ratios)
+
+
+@pytest.mark.parametrize("settings", [{}, {"contrast": 1, "count_weight": "log"}, {"heldout": 0.1}, {"negatives": 0}])
+def test_evidence_is_that_of_one_process(settings: dict) -> None:
+    problem = small_problem(labels=True, **settings)
+    state, _ = fit_loop(problem, start_state(problem), sweeps=1)
+    expected = review_evidence(problem, state)
+    for workers, dealt_from in ((1, 100), (2, 10), (3, 30)):
+        learner = ClusterLearner(InProcess(workers), get_learner("natural-gradient"), dealt_from)
+        for found in (learner.evidence(problem, state), learner.evidence(problem, state)):
+            for name, column in expected._asdict().items():
+                np.testing.assert_array_equal(getattr(found, name), column, err_msg=name)
+        after = fit_loop(problem, state, sweeps=1)[0]
+        np.testing.assert_array_equal(learner.sweep(problem, state).factors, after.factors)
+
+
+def test_a_worker_lost_over_the_evidence_costs_no_bit() -> None:
+    problem = small_problem()
+    state, _ = fit_loop(problem, start_state(problem), sweeps=1)
+    learner = ClusterLearner(Mortal(2, {5}), get_learner("natural-gradient"), 100)
+    with pytest.warns(UserWarning, match="new workers do the evidence of the reviews again"):
+        found = learner.evidence(problem, state)
+    np.testing.assert_array_equal(found.evidence, review_evidence(problem, state).evidence)
