@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.errors import SettingsError
-from ringleader.signals.behaviour import Covariates, behaviour, read_market
+from ringleader.signals.behaviour import Covariates, behaviour, distinct, read_market
+from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.behaviour.time import say_length, windows_for
 from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
@@ -459,3 +460,19 @@ def test_a_calendar_too_long_for_a_table_is_searched(monkeypatch: pytest.MonkeyP
 )
 def test_sides_of_a_rating_scale(values: list[float], low: float, high: float) -> None:
     assert rating_sides(np.array(values, float)) == (low, high)
+
+
+@pytest.mark.parametrize("dense", [0, 16], ids=["compared", "counted"])
+@pytest.mark.parametrize("n", [0, 1, 300])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_distinct_pairs_are_as_unique_has_them(
+    dense: int, n: int, in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distinct, "DENSE", dense)
+    sizes = (1200, 9)  # more than there are cells, so that some codes never occur
+    codes = np.random.default_rng(n).integers(0, sizes, (n, 2))
+    codes = codes[np.lexsort(codes.T[::-1])] if in_order else codes
+    keys, inverse = np.unique(codes[:, 0] * sizes[1] + codes[:, 1], return_inverse=True)
+    found = distinct_pairs(codes[:, 0], codes[:, 1], sizes)
+    assert np.array_equal(found.first * sizes[1] + found.second, keys)
+    assert np.array_equal(found.where, inverse.reshape(-1))

@@ -9,7 +9,7 @@ import pytest
 import ringleader as rl
 from ringleader.errors import SettingsError
 from ringleader.tables import coding
-from ringleader.tensor import encode, sparse
+from ringleader.tensor import encode, merge, sparse
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -148,3 +148,18 @@ def test_ids_whose_hashes_collide_are_joined_by_their_text(
     expected = rl.read_reviews(table)
     monkeypatch.setattr(coding, "BY_HASH", coding.BY_TEXT)
     assert np.array_equal(rl.read_reviews(table).coordinates, expected.coordinates)
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["sorted", "inserted"])
+@pytest.mark.parametrize("n_new", [0, 1, 40])
+def test_merging_adds_up_the_cells_of_both(few: int, n_new: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "FEW", few)
+    draw = np.random.default_rng(n_new)
+    old, more = draw.integers(0, 6, (150, 3)), draw.integers(0, 8, (n_new, 3))  # some new cells are known ones
+    vocabularies = SparseTensor.from_arrays(old, sizes=(8, 8, 8)).vocabularies
+    first, second = (SparseTensor.from_arrays(codes, sizes=(8, 8, 8)) for codes in (old, np.concatenate([more, old])))
+    new_cells, new_counts = np.unique(more, axis=0, return_counts=True)
+    new = SparseTensor(new_cells.astype(np.int32), new_counts, vocabularies)
+    joined = merge.merge(first, new)
+    assert np.array_equal(joined.coordinates, second.coordinates)
+    assert np.array_equal(joined.counts, second.counts)

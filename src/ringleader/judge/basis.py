@@ -19,6 +19,7 @@ from scipy.special import ndtri
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.tiles import times_vector, vector_times
+from ringleader.runtime.executor import Threads
 
 Levels = npt.NDArray[np.uint16]
 Precision = Literal["float64", "float32"]
@@ -27,6 +28,8 @@ TABLE = 2048
 """Most points of the table that maps values of new entities to ranks."""
 LEVELS = 65_536
 """Distinct ranks that are told apart."""
+SHARED = 20_000
+"""Numbers from which threads share the ranking of a table."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 
@@ -93,10 +96,12 @@ def rank_all(features: Floats) -> Ranks:
     """Rank every column over all its rows: (rank - 1/2) / n, ties averaged."""
     n, width = features.shape
     levels = np.empty((n, width), np.uint16, order="F")
-    values, places, offsets = [], [], np.zeros(width + 1, np.int64)
-    for j in range(width):
-        order = np.argsort(features[:, j], kind="stable")
-        ordered = features[order, j]
+
+    def rank(j: int) -> tuple[Floats, Floats]:
+        """Fills the levels of a column; its distinct values and their ranks."""
+        column = np.ascontiguousarray(features[:, j]) + 0.0  # one zero, not two
+        order = np.argsort(column)  # ties share a rank, so that their order means nothing
+        ordered = column[order]
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if n else np.zeros(0, np.int64)
         size = np.diff(np.append(first, n))
         place = (first + size / 2) / max(n, 1)
@@ -105,11 +110,14 @@ def rank_all(features: Floats) -> Ranks:
         if len(distinct) > TABLE:
             picked = np.unique(np.linspace(0, len(distinct) - 1, TABLE).astype(np.int64))
             distinct, place = distinct[picked], place[picked]
-        values.append(distinct)
-        places.append(place)
-        offsets[j + 1] = offsets[j] + len(distinct)
-    empty = [np.zeros(0)]
-    return Ranks(offsets, np.concatenate(values or empty), np.concatenate(places or empty), levels)
+        return distinct, place
+
+    threads = Threads() if n * width >= SHARED else Threads(1)
+    tables = threads.map(rank, range(width))
+    offsets = np.concatenate([[0], np.cumsum([len(values) for values, _ in tables])]).astype(np.int64)
+    values = np.concatenate([np.zeros(0), *(values for values, _ in tables)])
+    places = np.concatenate([np.zeros(0), *(places for _, places in tables)])
+    return Ranks(offsets, values, places, levels)
 
 
 def side_by_side(*tables: Ranks) -> Ranks:

@@ -66,9 +66,15 @@ class LabelFree:
 
     def ranks_of(self, modes: Sequence[int]) -> dict[int, Ranks]:
         """Those of several modes, found side by side."""
-        if not all(mode in self._inputs for mode in modes):  # what they share is found first, and once
-            self.signals.find_shared()
+        self.find_inputs(modes)
         return dict(zip(modes, Threads().map(self.ranks, modes), strict=True))
+
+    def find_inputs(self, modes: Sequence[int]) -> None:
+        """Find the inputs of several modes side by side, and what they share before them."""
+        missing = [mode for mode in modes if mode not in self._inputs]
+        if missing:
+            self.signals.find_all(missing)
+            Threads().map(self.inputs, missing)
 
 
 class Judge:
@@ -120,6 +126,8 @@ class Judge:
 
     def _find_head(self, target: Target) -> Head:
         always, may = self.neighbours(target.name)
+        same_name = [other.mode for other in self.targets if other.name == target.name]
+        self.label_free.find_inputs(same_name if always else [target.mode])
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:
             other = self._fit(target, self.inputs(target.mode, target.name, True))

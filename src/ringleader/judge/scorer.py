@@ -83,11 +83,11 @@ class JointHeads(NamedTuple):
 class HeadScorer:
     """The head of a target.
 
-    find_head, find_judgement, find_inputs : called when they are first asked for.
+    find_suspicion, find_head, find_judgement, find_inputs : called when they are first asked for.
     """
 
     target: Target
-    suspicion: Suspicion
+    find_suspicion: Callable[[], Suspicion]
     find_head: Callable[[], Head]
     find_judgement: Callable[[], Judgement]
     find_inputs: Callable[[], Inputs]
@@ -110,7 +110,7 @@ class HeadScorer:
         return self.find_inputs()
 
     def contributions(self, codes: Numbers) -> Contributions:
-        return head_contributions(self.find_head(), codes, self.suspicion)
+        return head_contributions(self.find_head(), codes, self.find_suspicion())
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +235,7 @@ def choose_scorer(judge: Judge, mode: int, place: int | None, joint: JointHeads 
         if place is not None and target is not None:
             return HeadScorer(
                 target,
-                judge.signals.suspicion(mode),
+                lambda: judge.signals.suspicion(mode),
                 lambda: judge.head(place),
                 lambda: judge.judgement(place),
                 lambda: judge.head_inputs(place),

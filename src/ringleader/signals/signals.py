@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.runtime.executor import Threads
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
 from ringleader.signals.lockstep import Lockstep
@@ -90,9 +91,17 @@ class Signals:
         """Which reviews are no bad ratings, (n_cells,)."""
         return not_attacks(self.tensor, self.lockstep)
 
-    def find_shared(self) -> None:
-        """Find what all modes share, before several threads ask for their modes."""
-        _ = self.ratios, self.market, self.not_attacks
+    def find_all(self, modes: Sequence[int]) -> None:
+        """Find what the inputs of some modes are made of: parts that need nothing of one another side by side."""
+
+        def alone() -> None:
+            for mode in modes:
+                self.behaviour(mode)
+
+        # The longest first. Each may use threads of its own, which fill the pauses of the others.
+        finders: tuple[Callable[[], object], ...] = (lambda: self.strangers, alone, lambda: self.reviews)
+        Threads().map(lambda find: find(), finders)
+        _ = self.ratios, self.not_attacks
 
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio
 from ringleader.signals.behaviour.time import active_weeks, largest_bursts, sum_by
 from ringleader.tensor.sparse import SparseTensor
@@ -37,12 +38,11 @@ def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j:
     """What an entity's counterparts of mode j are like, and how its reviews are spread over them."""
     name, n, size = tensor.modes[j], len(judged.volume), tensor.shape[j]
     other = tensor.coordinates[:, j].astype(np.int64)
-    keys, inverse = np.unique(judged.codes * size + other, return_inverse=True)
-    where = inverse.reshape(-1)
+    entity, partner, where = distinct_pairs(judged.codes, other, (n, size))
     w = market.weights
-    seen = sum_by(where, w, len(keys))
+    seen = sum_by(where, w, len(entity))
     theirs = sum_by(other, w, size)
-    pairs = Pairs(keys // size, keys % size, seen, theirs[keys % size] - seen, where)
+    pairs = Pairs(entity, partner, seen, theirs[partner] - seen, where)
     yield from _concentration(name, pairs, judged.volume)
     busy = np.log1p(pairs.elsewhere)
     few = (theirs[pairs.other] <= FEW).astype(np.float64)

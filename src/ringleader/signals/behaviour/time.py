@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.tensor.vocabulary import Vocabulary
 
 DAY = 86_400
@@ -109,9 +110,8 @@ def say_length(bins: int, bin_seconds: int) -> str:
 def active_weeks(codes: Numbers, bins: Numbers, calendar: Calendar) -> Weeks:
     # Keys of one entity and those of the next are further apart than any window, so that no window reaches over.
     stride = calendar.n_bins + 2 * max(calendar.windows) + 1
-    keys, where = np.unique(codes * stride + bins, return_inverse=True)
-    entity = keys // stride
-    return Weeks(keys, stride, entity, keys - entity * stride, where.reshape(-1))
+    entity, active, where = distinct_pairs(codes, bins, (int(codes.max(initial=0)) + 1, max(calendar.n_bins, 1)))
+    return Weeks(entity * stride + active, stride, entity, active, where)
 
 
 def largest_bursts(
