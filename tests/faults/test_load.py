@@ -1,56 +1,77 @@
-"""Load: shapes of markets that would find anything quadratic. Each prints its seconds and its memory."""
+"""Load: shapes of markets that would find anything quadratic. ``benchmarks/load.py`` measures them at their full size."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.faults]
-SCRIPT = """
-import json, resource, sys, time
-import numpy as np, pandas as pd
 import ringleader as rl
-shape, n = sys.argv[1], int(sys.argv[2])
-rng = np.random.default_rng(0)
-codes = {
-    "one product": (np.arange(n), np.zeros(n, int), np.zeros(n, int)),
-    "one reviewer": (np.zeros(n, int), np.arange(n), np.arange(n) % 1000),
-    "a review a seller": (rng.integers(0, n // 5, n), np.arange(n), np.arange(n)),
-    "long ids": (rng.integers(0, 200, n), rng.integers(0, 100, n), rng.integers(0, 30, n)),
-    "many targets": (rng.integers(0, 200, n), rng.integers(0, 100, n), rng.integers(0, 30, n)),
-}[shape]
-long = "x" * 9_990 if shape == "long ids" else ""
-names = [np.array([f"{letter}{long}{i}" for i in range(c.max() + 1)], object)[c] for letter, c in zip("rps", codes)]
-frame = pd.DataFrame(dict(zip(("reviewer", "product", "seller"), names)))
-frame["rating"], frame["timestamp"] = rng.integers(1, 6, n), rng.integers(1_500_000_000, 1_530_000_000, n)
-labels = None
-if shape == "many targets":
-    rows = [("seller", f"s{i}", k % 2, f"t{t}") for t in range(1000) for k, i in enumerate(range(4))]
-    labels = pd.DataFrame(rows, columns=["mode", "entity", "label", "target"])
-started = time.perf_counter()
-model = rl.RingDetector(preset="paper" if shape == "many targets" else "default", epochs=2).fit(frame, labels)
-assert np.isfinite(model.scores("seller")["score"].astype(float)).all()
-seconds = time.perf_counter() - started
-memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-print(json.dumps({"shape": shape, "reviews": n, "seconds": round(seconds, 1), "GB": round(memory, 2)}))
-"""
+from ringleader.known.labels import Target
+from ringleader.model.config import ModelConfig
+from ringleader.model.priors import labelled_rows
+from ringleader.model.problem import build_problem
+from ringleader.model.start import start_state
+from ringleader.snapshot.learn import RANDOM_SWEEPS
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from load import SHAPES
 
 
-@pytest.mark.parametrize(
-    ("shape", "reviews"),
-    [
-        ("one product", 200_000),
-        ("one reviewer", 200_000),
-        ("a review a seller", 1_000_000),
-        ("long ids", 5_000),
-        ("many targets", 5_000),
-    ],
-)
-def test_a_market_of_an_odd_shape_is_learned(shape: str, reviews: int) -> None:
-    line = [sys.executable, "-c", SCRIPT, shape, str(reviews)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=3600)
+def nobody_twice(reviews: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    names = {mode: [f"{mode[0]}{i}" for i in range(reviews)] for mode in ("reviewer", "product", "seller")}
+    times = rng.integers(1_500_000_000, 1_530_000_000, reviews)
+    return pd.DataFrame({**names, "rating": rng.integers(1, 6, reviews), "timestamp": times})
+
+
+def test_a_fit_without_anything_to_learn_ends_when_it_has_settled(tmp_path: Path) -> None:
+    whole = rl.RingDetector().fit(nobody_twice())
+    assert 2 <= len(whole.history_) < RANDOM_SWEEPS
+    assert len(rl.RingDetector(epochs=RANDOM_SWEEPS).fit(nobody_twice()).history_) == RANDOM_SWEEPS  # as it was told
+
+    def stop(info: Any) -> None:
+        if info.sweep == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rl.RingDetector().fit(nobody_twice(), checkpoint=tmp_path / "m", callback=stop)
+    resumed = rl.RingDetector().fit(nobody_twice(), checkpoint=tmp_path / "m", resume=True)
+    assert np.array_equal(resumed.state_.factors, whole.state_.factors)
+    assert len(resumed.history_) == len(whole.history_)
+
+
+def test_labels_of_every_target_have_their_own_rows() -> None:
+    tensor = rl.read_reviews(nobody_twice(20))
+    rng = np.random.default_rng(0)
+    targets = []
+    for number, size in enumerate((3, 0, 5, 1)):
+        codes = np.sort(rng.choice(20, size, replace=False)).astype(np.int32)
+        targets.append(Target(number % 2 * 2, f"t{number}", "binary", codes, np.ones(size)))
+    problem = build_problem(tensor, targets, ModelConfig(rank=3))
+    state = start_state(problem)
+    for number, target in enumerate(targets):
+        rows = labelled_rows(problem, state, number)
+        assert np.array_equal(rows, state.rows(target.mode)[target.codes])
+    assert [problem.targets_of(mode) for mode in range(3)] == [[0, 2], [], [1, 3]]
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.limit is None])
+def test_a_market_of_an_odd_shape_goes_through_the_commands(shape: str) -> None:
+    line = [sys.executable, str(ROOT / "benchmarks" / "load.py"), shape, "--scale", "0.1"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
-    print(json.loads(done.stdout))
+    for row in map(json.loads, done.stdout.splitlines()):
+        print(row)
+        assert row["status"] == 0
+        assert "bug" not in row["said"]

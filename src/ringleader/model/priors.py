@@ -153,9 +153,8 @@ def label_terms(problem: Problem, state: State, mode: int) -> Terms:
 
 def labelled_rows(problem: Problem, state: State, target: int) -> Floats:
     """A view of ``state.cavities``: one row per label of a target."""
-    counts = [len(t.codes) for t in problem.targets]
-    begin = sum(counts[:target])
-    return state.cavities[begin : begin + counts[target]]
+    begin, end = problem.label_offsets[target : target + 2]
+    return state.cavities[begin:end]
 
 
 def refresh_rows(problem: Problem, state: State, mode: int, terms: Terms, cavity: Floats) -> None:

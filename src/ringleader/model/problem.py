@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,21 @@ class Problem:
         contrast = self.config.contrast
         return [*(k for k in range(self.modes) if k != contrast), contrast]
 
+    @cached_property
+    def _by_mode(self) -> dict[int, list[int]]:
+        """Places of the targets, by mode: asked for once a target, so found once a problem."""
+        places: dict[int, list[int]] = {}
+        for place, target in enumerate(self.targets):
+            places.setdefault(target.mode, []).append(place)
+        return places
+
+    @cached_property
+    def label_offsets(self) -> Numbers:
+        """(T + 1,): where the labels of each target begin among those of all."""
+        return read_only(np.cumsum([0, *(len(target.codes) for target in self.targets)], dtype=np.int64))
+
     def targets_of(self, mode: int) -> list[int]:
-        return [t for t, target in enumerate(self.targets) if target.mode == mode]
+        return self._by_mode.get(mode, [])
 
     def nonnegative(self, mode: int) -> bool:
         """Factors are non-negative, except in modes with targets where the settings free them."""

@@ -11,6 +11,7 @@ import errno
 import math
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -30,7 +31,8 @@ NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 def memory_limit() -> int:
     """Bytes that this process may use: physical memory or, if smaller, the limit of the container."""
-    limits = [int(text) for text in _group_settings("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    texts = _group_settings("memory", "memory.max", "memory.limit_in_bytes", MEMBERSHIP, CONTROL_GROUPS)
+    limits = [int(text) for text in texts if text.isdigit()]
     return min([physical_memory() or ASSUMED_MEMORY, *(limit for limit in limits if limit > 0)])
 
 
@@ -49,7 +51,7 @@ def processors() -> int:
         number = len(os.sched_getaffinity(0))
     else:
         number = os.cpu_count() or 1
-    return max(1, min([number, *(math.ceil(quota) for quota in _processor_quotas())]))
+    return max(1, min([number, *(math.ceil(quota) for quota in _processor_quotas(MEMBERSHIP, CONTROL_GROUPS))]))
 
 
 def reserve(file: IO[bytes], size: int) -> None:
@@ -71,29 +73,30 @@ def reserve(file: IO[bytes], size: int) -> None:
     file.seek(0)
 
 
-def _processor_quotas() -> list[float]:
-    """Processors that each limited group around this process may keep busy."""
+@lru_cache(maxsize=8)
+def _processor_quotas(membership: Path, groups: Path) -> list[float]:
+    """Processors that each limited group around this process may keep busy. Read once: kernels ask for it each time."""
     quotas = []
-    for text in _group_settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
+    for text in _group_settings("cpu", "cpu.max", "cpu.cfs_quota_us", membership, groups):
         quota, _, period = text.partition(" ")
         if quota.isdigit() and int(quota) > 0:
             quotas.append(int(quota) / (int(period) if period.isdigit() and int(period) > 0 else 100_000))
     return quotas
 
 
-def _group_settings(controller: str, current: str, legacy: str) -> Iterator[str]:
+def _group_settings(controller: str, current: str, legacy: str, membership: Path, groups: Path) -> Iterator[str]:
     """One setting of every control group around this process, as it is written; none where there are no groups."""
     try:
-        lines = MEMBERSHIP.read_text().splitlines()
+        lines = membership.read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         return
     for line in lines:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:
-            root, name = CONTROL_GROUPS, current
+            root, name = groups, current
         elif controller in controllers.split(","):
-            root, name = CONTROL_GROUPS / controller, legacy
+            root, name = groups / controller, legacy
         else:
             continue
         # In a container the path may be that of the host, and only its end, or nothing of it, is mounted.

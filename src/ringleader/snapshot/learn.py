@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -37,6 +37,9 @@ from ringleader.wording import plural
 
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
 """Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
+SETTLED = 1e-6
+"""Relative change of the log posterior in a sweep below which there is nothing left to learn, such as where hardly
+anybody reviewed twice. Negatives are drawn anew in every sweep: where there is anything to learn they move it by more."""
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
 
 
@@ -150,6 +153,7 @@ def _learn(
     if writer is not None and old is None:
         writer.save(snapshot)
     history = list(snapshot.history)
+    may_settle = rows is None and config.start == "lockstep" and parameters["epochs"] is None
 
     def after_sweep(info: SweepInfo) -> bool | None:
         history.append(history_entry(info))
@@ -157,12 +161,15 @@ def _learn(
         if writer is not None:
             assert info.state is not None  # the loop always passes the live state
             writer.save(replace(snapshot, state=info.state, history=tuple(history)))
-        return stop
+        return stop or (may_settle and settled(history))
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
     learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
     measure = None if learner is None else learner.likelihoods
-    last, _ = fit_loop(problem, snapshot.state, learner, callback=after_sweep, past=past, measure=measure)
+    left = 0 if may_settle and settled(history) else None
+    last, _ = fit_loop(
+        problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure
+    )
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if workers is not None and learner is not None:
         found = ClusterSignals(workers, tensor, config.contrast)
@@ -183,6 +190,12 @@ def as_labels(labels: Any) -> Labels | None:
 def history_entry(info: SweepInfo) -> dict[str, float]:
     """What is remembered of a sweep."""
     return {name: float(getattr(info, name)) for name in HISTORY_COLUMNS}
+
+
+def settled(history: Sequence[Mapping[str, float | None]]) -> bool:
+    """Whether the last sweep changed the log posterior by next to nothing; not where it was not measured."""
+    before, after = ([None, None] + [entry["log_posterior"] for entry in history])[-2:]
+    return before is not None and after is not None and abs(after - before) <= SETTLED * abs(after)
 
 
 def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
