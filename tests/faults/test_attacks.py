@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ import pytest
 import ringleader as rl
 from ringleader.errors import InputError, SchemaError
 from ringleader.known.covariates import MOST_COLUMNS, read_covariates
-from ringleader.tables import files, row_reader
+from ringleader.tables import files, row_reader, spreadsheets
 from ringleader.wording import defused
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),
     pytest.mark.filterwarnings("default::ringleader.errors.RingleaderWarning"),
 ]
+CORPUS = Path(__file__).parent / "corpus"
 LABELS = pd.DataFrame({"mode": ["seller"] * 8, "entity": [f"s{i}" for i in range(8)], "label": [1, 0] * 4})
 
 
@@ -122,6 +124,30 @@ def test_a_packed_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         out.write(b"reviewer,product\n" + b"a,b\n" * 3_000_000)
     with pytest.raises(InputError, match="200 times its size"):
         rl.read_reviews(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("far-cell.xlsx", "17,179,869,184"), ("repeated.ods", "17,184"), ("spaces.ods", "999,999,999")]
+)
+def test_a_sheet_with_room_for_too_many_cells_is_refused(name: str, number: str) -> None:
+    with pytest.raises(InputError, match=number):
+        rl.read_reviews(CORPUS / f"reviews-found-{name}")
+
+
+def test_a_spreadsheet_that_unpacks_to_far_more_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreadsheets, "MOST_UNPACKED", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("xl/worksheets/sheet1.xml", b"a" * 10_000_000)
+    with pytest.raises(InputError, match="200 times its size"):
+        rl.read_labels(tmp_path / "bomb.xlsx")
+
+
+def test_a_damaged_part_of_a_spreadsheet_is_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile(CORPUS / "reviews-sheet.ods") as good, zipfile.ZipFile(tmp_path / "odd.ods", "w") as odd:
+        for name in good.namelist():
+            odd.writestr(name, b"<no \x1b[31m xml" if name == "styles.xml" else good.read(name))
+    assert rl.read_reviews(tmp_path / "odd.ods").shape == (3, 2, 2, 3, 3)  # the cells are whole
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("column", ["entity", "label", "x"])

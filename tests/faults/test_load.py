@@ -1,4 +1,4 @@
-"""Load: shapes of markets that would find anything quadratic. ``benchmarks/load.py`` measures them at their full size."""
+"""Load: shapes of markets that would find anything quadratic; ``benchmarks/load.py`` measures them at full size."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.snapshot.learn import RANDOM_SWEEPS
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from load import SHAPES
+from machine import ROOT
 
 
 def nobody_twice(reviews: int = 400) -> pd.DataFrame:

@@ -38,8 +38,8 @@ from ringleader.wording import plural
 LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
 """Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
 SETTLED = 1e-6
-"""Relative change of the log posterior in a sweep below which there is nothing left to learn, such as where hardly
-anybody reviewed twice. Negatives are drawn anew in every sweep: where there is anything to learn they move it by more."""
+"""Relative change of the log posterior in a sweep below which there is nothing left to learn, as where hardly
+anybody reviewed twice. Elsewhere negatives, drawn anew in every sweep, move it by more."""
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
 
 
@@ -167,9 +167,7 @@ def _learn(
     learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
     measure = None if learner is None else learner.likelihoods
     left = 0 if may_settle and settled(history) else None
-    last, _ = fit_loop(
-        problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure
-    )
+    last, _ = fit_loop(problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if workers is not None and learner is not None:
         found = ClusterSignals(workers, tensor, config.contrast)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -54,6 +56,32 @@ def main() -> None:
     )
     odd = {"mode": ["seller"], "entity": pa.array([2**62], pa.timestamp("us")), "label": [1]}
     pq.write_table(pa.table(odd), HERE / "labels-found-time.parquet")
+    sheets = {"reviews": pd.DataFrame(ROWS, columns=list(NAMES))}
+    sheets["labels"] = pd.DataFrame({"mode": ["seller"] * 2, "entity": ["s1", "s2"], "label": [1, 0]})
+    sheets["covariates"] = sheets["labels"].rename(columns={"label": "age"})
+    for kind, sheet in sheets.items():
+        for suffix, engine in ((".xlsx", "openpyxl"), (".ods", "odf")):
+            sheet.to_excel(HERE / f"{kind}-sheet{suffix}", index=False, engine=engine)
+    far = b'<c r="XFD1048576" t="inlineStr"><is><t>x</t></is></c></row></sheetData>'
+    rezipped("reviews-sheet.xlsx", "reviews-found-far-cell.xlsx", b"</row></sheetData>", far)
+    repeated = b'<table:table-row table:number-rows-repeated="1048576"><table:table-cell '
+    repeated += b'table:number-columns-repeated="16384"'
+    rezipped("reviews-sheet.ods", "reviews-found-repeated.ods", b"<table:table-row><table:table-cell", repeated)
+    spaces = b'<text:p><text:s text:c="999999999"/>'
+    rezipped("reviews-sheet.ods", "reviews-found-spaces.ods", b"<text:p>", spaces)
+    with pa.CompressedOutputStream(str(HERE / "reviews-packed.jsonl.zst"), "zstd") as out:
+        out.write(objects.encode())
+
+
+def rezipped(source: str, target: str, old: bytes, new: bytes) -> None:
+    """A spreadsheet with one text of its parts replaced once."""
+    replaced = 0
+    with zipfile.ZipFile(HERE / source) as packed, zipfile.ZipFile(HERE / target, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in packed.namelist():
+            content = packed.read(name)
+            replaced += old in content
+            out.writestr(zipfile.ZipInfo(name), content.replace(old, new, 1), zipfile.ZIP_DEFLATED)
+    assert replaced, f"{old!r} is not in {source}"
 
 
 if __name__ == "__main__":
