@@ -22,6 +22,7 @@ from ringleader.errors import ModelBusyError, ModelFileError, RingleaderWarning
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, holder, undo, writing
 from ringleader.snapshot.batches import content_of, known_reviews
+from ringleader.snapshot.place import place_of
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -160,7 +161,7 @@ def test_a_generation_that_is_read_stays_readable_while_it_is_pruned(model: Path
 def test_a_damaged_generation_is_not_gone_back_to(model: Path, market: Marketplace) -> None:
     add(model, market.reviews[1000:1100])
     before = content(model)
-    number = store.generations(model)[0]
+    number = store.generations(place_of(model))[0]
     named = {entry["name"] for entry in json.loads((model / f"generation-{number}.json").read_text())["files"].values()}
     only_old = sorted(named - {entry["name"] for entry in store.load(model).files.values()})
     (model / only_old[0]).write_bytes(b"damaged")
@@ -173,7 +174,7 @@ def test_what_others_keep_in_the_folder_stays(model: Path, market: Marketplace) 
     for name in ("decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm", "notes.txt"):
         (model / name).write_bytes(b"mine")
     add(model, market.reviews[1000:1100], keep=0)
-    undo(model) if store.generations(model) else None
+    undo(model) if store.generations(place_of(model)) else None
     add(model, market.reviews[1100:1200])
     undo(model)
     for name in ("decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm", "notes.txt"):

@@ -25,6 +25,7 @@ import ringleader as rl
 from ringleader.errors import RingleaderError
 from ringleader.known.covariates import read_covariates
 from ringleader.snapshot.manifest import is_manifest, read_manifest
+from ringleader.snapshot.place import place_of
 
 CORPUS = sorted(
     path for path in (Path(__file__).parent / "corpus").iterdir() if path.suffix != ".py" and path.is_file()
@@ -65,8 +66,9 @@ def read_reviews(path: Path) -> None:
 
 
 def read_model(path: Path) -> None:
-    is_manifest(path)
-    read_manifest(path)
+    place = place_of(path.parent)
+    is_manifest(place, path.name)
+    read_manifest(place, path.name)
 
 
 READERS: dict[str, Callable[[Path], Any]] = {

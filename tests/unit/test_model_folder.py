@@ -14,6 +14,7 @@ import pytest
 import ringleader as rl
 from ringleader.errors import ModelFileError, StorageError
 from ringleader.snapshot import folder as store
+from ringleader.snapshot.place import Folder, Writer
 from ringleader.tensor.sparse import SparseTensor
 
 WORDS = pa.table({"w": ["é", "<b>"]})
@@ -60,14 +61,14 @@ def test_what_was_opened_can_be_read_whoever_replaces_the_model(model: Path) -> 
 
 
 def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = store._write
+    write = Folder.write
 
-    def killed(folder: Path, name: str, writer: object) -> object:
+    def killed(folder: Folder, name: str, writer: Writer) -> object:
         if name == store.MANIFEST:
             raise KeyboardInterrupt
         return write(folder, name, writer)
 
-    monkeypatch.setattr(store, "_write", killed)
+    monkeypatch.setattr(Folder, "write", killed)
     with pytest.raises(KeyboardInterrupt):
         store.save(model, {"x": 2}, [part("state", {"a": np.ones(2)}), part("words", WORDS)])
     after = store.load(model)

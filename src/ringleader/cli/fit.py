@@ -211,15 +211,16 @@ def _prevalence(texts: list[str]) -> float | dict[str, float] | None:
 
 def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
     """Refuses to write over anything that is not meant to go."""
+    from ringleader.runtime.stores import local_path
     from ringleader.snapshot import folder as store
 
-    path = Path(out)
-    if store.is_free(path):
+    path = local_path(out)
+    if store.is_free(out):
         return
-    if not path.is_dir():
+    if path is not None and not Path(path).is_dir():
         raise ModelFileError(f"{out} is a file; give a folder for the model")
     if overwrite:
-        if not store.is_model(path):
+        if not store.is_model(out):
             raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
     elif not resume:
         raise ModelFileError(f"{out} exists; go on with it by --resume, or replace it by --overwrite")

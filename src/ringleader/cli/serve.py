@@ -10,6 +10,7 @@ import typer
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.terminal import VOICE, note, warn
 from ringleader.errors import SettingsError
+from ringleader.runtime.stores import local_path
 from ringleader.wording import harmless
 
 INSTALL = "the console needs FastAPI and uvicorn; install them with: pip install 'ringleader[console]'"
@@ -34,6 +35,8 @@ def command(
         if (error.name or "").partition(".")[0] == "ringleader":
             raise
         raise SettingsError(INSTALL) from error
+    if local_path(model) is None:
+        raise SettingsError(f"the console needs a model on this machine: copy {model} to a folder here, and serve that")
     if not is_loopback(host):
         warn(
             f"warning: on {host} everyone who reaches this machine reaches the console, and what they send is not "

@@ -7,7 +7,7 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
 from ringleader.shares.part import Rows, joined
 from ringleader.shares.ranges import DEALT_FROM
+from ringleader.shares.rows import CARRIED, write_pieces
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -100,6 +101,41 @@ class ClusterLearner:
     def likelihoods(self, problem: Problem, state: State) -> tuple[float, float]:
         """Those of the sweep that was made last: training, and held out per held-out cell; NaN where not asked for."""
         return self._likelihoods
+
+    def holds(self, state: State) -> bool:
+        """Whether the workers have the rows of a state."""
+        return self._held is state
+
+    def write_rows(
+        self,
+        state: State,
+        spans: Sequence[Mapping[str, tuple[int, int]]],
+        write: Callable[[int, Mapping[str, Any]], Any],
+    ) -> list[Any]:
+        """The arrays of a state in pieces, each written by a worker that has much of it; what ``write`` returned.
+
+        spans : by piece, the rows [low, high) of each array that it has. write : of the number and the arrays of a
+        piece; it runs in the worker. ``state`` is one that the workers hold.
+        """
+        given = {name: array for name, array in state.to_arrays().items() if name not in CARRIED}
+        edges = [int(edge) for edge in state.starts]
+        writers = [self._nearest(edges, span) for span in spans]
+        parts = [{name: given[name][low:high] for name, (low, high) in s.items() if name in given} for s in spans]
+        tasks = [
+            (edges, spans, writers, [part if writers[n] == rank else {} for n, part in enumerate(parts)], write)
+            for rank in range(self.workers.count)
+        ]
+        results: list[dict[int, Any]] = self.workers.run(write_pieces, tasks)
+        written = {number: result for found in results for number, result in found.items()}
+        return [written[number] for number in range(len(spans))]
+
+    def _nearest(self, edges: list[int], span: Mapping[str, tuple[int, int]]) -> int:
+        """The worker that owns the entity in the middle of a piece."""
+        low, high = next((span[name] for name in CARRIED if name in span), (0, 0))
+        row = min((low + high) // 2, edges[-1] - 1)
+        mode = int(np.searchsorted(edges, row, side="right")) - 1
+        owners = range(self.workers.count)
+        return next((rank for rank in owners if row - edges[mode] < self.ranges.own(mode, rank)[1]), 0)
 
     def _sweep(self, problem: Problem, state: State) -> State:
         count = self.workers.count

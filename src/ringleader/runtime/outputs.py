@@ -78,11 +78,12 @@ def _remove_abandoned(target: Path) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(target.parent):
             match = PARTIAL.fullmatch(name)
-            if match and match["stem"] == target.name[:LONGEST_STEM] and not _is_alive(int(match["process"])):
+            if match and match["stem"] == target.name[:LONGEST_STEM] and not is_alive(int(match["process"])):
                 target.with_name(name).unlink(missing_ok=True)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine runs."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

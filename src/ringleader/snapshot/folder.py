@@ -1,43 +1,53 @@
 """Models on disk: a folder of safetensors, Parquet tables and ``manifest.json``, written last. Never pickle.
 
-Every file is written beside its final name, synced, and renamed; the manifest names the files that belong together
-with their checksums. A kill at any moment leaves the last whole model. The manifests of earlier generations stay as
-``generation-N.json`` with the files they name; ``unfinished.json`` is a fit that will replace the model when it ends.
+Every file appears whole (``place``); the manifest names the files that belong together with their checksums. A kill at
+any moment leaves the last whole model. The manifests of earlier generations stay as ``generation-N.json`` with the
+files they name; ``unfinished.json`` is a fit that will replace the model when it ends. Large arrays are in pieces.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save_file
 
 from ringleader.errors import ModelFileError, StorageError
-from ringleader.runtime.outputs import PARTIAL, sync_file, sync_folder, temporary_beside
-from ringleader.snapshot.lock import LOCK, writing
-from ringleader.snapshot.manifest import MANIFEST, Manifest, is_manifest, manifest_text, open_plain, read_manifest
+from ringleader.runtime.outputs import PARTIAL
+from ringleader.snapshot.lease import LOCK
+from ringleader.snapshot.lock import check_held, writing
+from ringleader.snapshot.manifest import MANIFEST, Manifest, is_manifest, manifest_text, read_manifest
+from ringleader.snapshot.pieces import (
+    Cuts,
+    cut,
+    entry_of,
+    file_name,
+    file_names,
+    files_of,
+    join,
+    piece_of,
+    shapes_of,
+    write_piece,
+)
+from ringleader.snapshot.place import Entry, Place, place_of
 from ringleader.tensor.sparse import SparseTensor
 
 UNFINISHED = "unfinished.json"
 GENERATION = re.compile(r"generation-(\d+)\.json")
 PART = re.compile(
     r"(?:state|tensor|labels|heldout|covariates|evidence|lockstep|strangers|cores"
-    r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)-\d+\.(?:safetensors|parquet)"
+    r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)(?:\.\d+)?-\d+\.(?:safetensors|parquet)"
 )
 """Names of the files of parts."""
 OLD_PARTIAL = re.compile(r"\.(?P<stem>.+)\.partial", re.DOTALL)
@@ -49,18 +59,21 @@ ATTEMPTS = 100
 """How often a reader begins again because the model was replaced while it opened it."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+T = TypeVar("T")
 
 
 class ModelPart(NamedTuple):
-    """One file of a model.
+    """One part of a model: a file, or several where its arrays are large.
 
     source : the object it is made of. Where the folder holds the part of the very same object, it stays as it is.
     make   : its arrays, or its table
+    write  : writes the pieces of the arrays, under names in order, where they are; None: they are written from here
     """
 
     name: str
     source: object
     make: Callable[[], Arrays | pa.Table]
+    write: Callable[[Place, Cuts, list[str]], list[Entry] | None] | None = None
 
 
 @dataclass
@@ -68,12 +81,12 @@ class Stored:
     """A model folder: its manifest, and its parts, read when they are asked for.
 
     digest  : checksum of the manifest, by which one generation is told from another
-    handles : the open files of the parts, so that what was opened can be read whoever replaces the model meanwhile
+    handles : the open files by name, so that what was opened can be read whoever replaces the model meanwhile
     sources : by part, the object that was written to it or read from it
     name    : of the manifest in the folder
     """
 
-    folder: Path
+    folder: Place
     meta: dict[str, Any]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     digest: str = ""
@@ -88,37 +101,46 @@ class Stored:
 
     def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
         """The arrays of a part that ``save`` was given."""
-        name, content = self._verified(part)
-        try:
-            loaded: dict[str, npt.NDArray[Any]] = load_arrays(content)
-        except Exception as error:  # whatever the library makes of a file that we did not write
-            raise ModelFileError(f"{name} of model {self.folder} cannot be read: {error}") from error
-        return loaded
+        entry = self._entry(part)
+        files = files_of(entry)
+        if len(files) == 1:
+            return self._parsed(files[0], load_arrays)
+        pieces = (self._parsed(file, load_arrays) for file in files)
+        said, size = f"{part} of model {self.folder}", sum(int(file["bytes"]) for file in files)
+        return join(said, entry["rows"], size, pieces)
 
     def table(self, part: str) -> pa.Table:
-        name, content = self._verified(part)
-        try:
-            return pq.read_table(pa.BufferReader(content))
-        except Exception as error:
-            raise ModelFileError(f"{name} of model {self.folder} cannot be read: {error}") from error
+        return self._parsed(self._entry(part), lambda content: pq.read_table(pa.BufferReader(content)))
 
     def has(self, part: str) -> bool:
         return part in self.files
 
     def verify(self) -> None:
         """Reads every part, and refuses the model where one is damaged."""
-        for part in self.files:
-            self._verified(part)
+        for entry in self.files.values():
+            for file in files_of(entry):
+                self._verified(file)
 
-    def _verified(self, part: str) -> tuple[str, bytes]:
-        """Name and content of the file of a part, after its size and checksum: what is checked is what is read."""
+    def _entry(self, part: str) -> Entry:
         if part not in self.files:
             raise ModelFileError(f"model {self.folder} has no part {part!r}; it is damaged, or of another kind")
-        entry = self.files[part]
-        name: str = entry["name"]
-        if part not in self.handles:
-            self.handles[part] = _open(self.folder, name)
-        handle = self.handles[part]
+        return self.files[part]
+
+    def _parsed(self, file: Entry, parse: Callable[[bytes], T]) -> T:
+        content = self._verified(file)
+        try:
+            return parse(content)
+        except Exception as error:  # whatever the library makes of a file that we did not write
+            raise ModelFileError(f"{file.get('name')} of model {self.folder} cannot be read: {error}") from error
+
+    def _verified(self, file: Entry) -> bytes:
+        """The content of a file, after its size and checksum: what is checked is what is read."""
+        if "name" not in file:
+            raise ModelFileError(f"model {self.folder} has a table in pieces; it is damaged, or of another kind")
+        name: str = file["name"]
+        if name not in self.handles:
+            self.handles[name] = _open(self.folder, name)
+        handle = self.handles[name]
         try:
             with self.reading:  # threads share the handle, and with it the place in the file
                 handle.seek(0)
@@ -126,19 +148,19 @@ class Stored:
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"{name} of model {self.folder} cannot be read: {reason}; restore it") from error
-        if len(content) != entry["bytes"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        if len(content) != file["bytes"] or hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise ModelFileError(f"{name} of model {self.folder} is damaged; restore it or fit again")
-        return name, content
+        return content
 
 
-def _open(folder: Path, name: str) -> BinaryIO:
+def _open(place: Place, name: str) -> BinaryIO:
     try:
-        return open_plain(folder / name)
+        return place.open(name)
     except FileNotFoundError as error:
-        raise ModelFileError(f"{name} of model {folder} is missing; restore it or fit again") from error
+        raise ModelFileError(f"{name} of model {place} is missing; restore it or fit again") from error
     except OSError as error:
         reason = error.strerror or error
-        raise ModelFileError(f"{name} of model {folder} cannot be opened: {reason}; restore it or fit again") from error
+        raise ModelFileError(f"{name} of model {place} cannot be opened: {reason}; restore it or fit again") from error
 
 
 def load(folder: str | os.PathLike[str], name: str = MANIFEST) -> Stored:
@@ -146,16 +168,15 @@ def load(folder: str | os.PathLike[str], name: str = MANIFEST) -> Stored:
 
     Never waits: where a writer replaces the model meanwhile, the newer one is opened.
     """
-    target = Path(folder)
-    path = target / name
+    target = place_of(folder)
     last: ModelFileError | None = None
     for _ in range(ATTEMPTS):
-        manifest = _manifest_of(target, path)
+        manifest = _manifest_of(target, name)
         handles: dict[str, BinaryIO] = {}
         stored = Stored(target, manifest.meta, manifest.files, manifest.digest, handles, name=name)
         try:
-            for part, entry in manifest.files.items():
-                handles[part] = _open(target, entry["name"])
+            for file in sorted(file_names(manifest.files)):
+                handles[file] = _open(target, file)
         except ModelFileError as error:
             if last is not None and str(last) == str(error):
                 raise  # twice the same file: it is missing indeed
@@ -166,14 +187,15 @@ def load(folder: str | os.PathLike[str], name: str = MANIFEST) -> Stored:
     raise last
 
 
-def _manifest_of(folder: Path, path: Path) -> Manifest:
-    if not folder.exists():
-        raise ModelFileError(f"there is no model at {folder}; name the folder that fit --out wrote")
-    if not path.exists():
-        raise ModelFileError(
-            f"{folder} holds no {path.name}, so it is no model (or a fit was stopped before its start)"
-        )
-    return read_manifest(path)
+def _manifest_of(place: Place, name: str) -> Manifest:
+    try:
+        if not place.exists():
+            raise ModelFileError(f"there is no model at {place}; name the folder that fit --out wrote")
+        if not place.has(name):
+            raise ModelFileError(f"{place} holds no {name}, so it is no model (or a fit was stopped before its start)")
+    except OSError as error:
+        raise ModelFileError(f"the model at {place} cannot be opened: {error.strerror or error}") from error
+    return read_manifest(place, name)
 
 
 def save(
@@ -192,10 +214,10 @@ def save(
     keep   : earlier generations that stay; the complete model that is replaced is one of them. Files that no manifest
     names any more are removed, once the new one is in place.
     """
-    target = Path(folder)
-    if not is_free(target) and not is_model(target):
+    target = place_of(folder)
+    if not is_free(folder) and not is_model(folder):
         raise ModelFileError(f"{target} holds other things than a model; choose a new folder")
-    with writing(target, create=True):
+    with writing(folder, create=True):
         try:
             return _save(target, meta, parts, before, name, keep)
         except OSError as error:
@@ -206,7 +228,7 @@ def save(
 
 
 def _save(
-    target: Path,
+    target: Place,
     meta: Mapping[str, Any],
     parts: Iterable[ModelPart],
     before: Stored | None,
@@ -214,9 +236,9 @@ def _save(
     keep: int,
 ) -> Stored:
     about = json.loads(json.dumps(meta, allow_nan=False))
-    current = readable_manifest(target / name)
+    current = readable_manifest(target, name)
     # Above every name that is there: until the new manifest is in place, the old one must find its own files.
-    generation = max([0, *(int(match[1]) for match in map(NUMBERED.search, os.listdir(target)) if match)]) + 1
+    generation = max([0, *(int(match[1]) for match in map(NUMBERED.search, target.names()) if match)]) + 1
     files: dict[str, dict[str, Any]] = {}
     sources: dict[str, object] = {}
     for part in parts:
@@ -230,85 +252,80 @@ def _save(
             return before  # nothing changed
     described = {**about, "generation": generation}
     digest, text = manifest_text(described, files)
-    sync_folder(target)
+    target.sync()
+    check_held(target)
     if current is not None and name == MANIFEST and current.meta.get("complete") and keep:
         _retire(target, current)
-    _write(target, name, lambda path: Path(path).write_bytes(text))
+    target.write(name, lambda path: Path(path).write_bytes(text))
     if name == MANIFEST and about.get("complete"):
-        (target / UNFINISHED).unlink(missing_ok=True)
-    sync_folder(target)
-    prune(target, keep, {entry["name"] for entry in current.files.values()} if current is not None else set())
+        target.remove(UNFINISHED)
+    target.sync()
+    prune(target, keep, file_names(current.files) if current is not None else set())
     return Stored(target, described, files, digest, sources=sources, name=name)
 
 
-def _retire(folder: Path, current: Manifest) -> None:
+def _retire(place: Place, current: Manifest) -> None:
     """Gives the manifest of the model a second name, under which its generation stays."""
     number = current.meta.get("generation")
-    kept = folder / f"generation-{number if isinstance(number, int) and number > 0 else 0}.json"
-    temporary = temporary_beside(kept)
-    try:
-        shutil.copyfile(folder / MANIFEST, temporary)
-        sync_file(temporary)
-        temporary.replace(kept)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    place.copy(MANIFEST, f"generation-{number if isinstance(number, int) and number > 0 else 0}.json")
 
 
-def generations(folder: Path) -> list[int]:
+def generations(place: Place) -> list[int]:
     """The numbers of the earlier generations that a folder holds, in ascending order."""
-    return sorted(int(match[1]) for match in map(GENERATION.fullmatch, os.listdir(folder)) if match)
+    return sorted(int(match[1]) for match in map(GENERATION.fullmatch, place.names()) if match)
 
 
-def prune(folder: Path, keep: int, replaced: Iterable[str] = ()) -> None:
+def prune(place: Place, keep: int, replaced: Iterable[str] = ()) -> None:
     """Removes earlier generations but the last ``keep``, and files of ours that no manifest names any more.
 
     Who reads them has them open, and goes on reading them. replaced : more names to remove, whatever their form.
     """
-    numbers = generations(folder)
+    numbers = generations(place)
     gone = set(replaced)
     for number in numbers[: max(len(numbers) - keep, 0)]:
-        path = folder / f"generation-{number}.json"
-        dropped = readable_manifest(path)
-        gone |= {entry["name"] for entry in dropped.files.values()} if dropped is not None else set()
-        path.unlink(missing_ok=True)
+        name = f"generation-{number}.json"
+        dropped = readable_manifest(place, name)
+        gone |= file_names(dropped.files) if dropped is not None else set()
+        place.remove(name)
+    there = set(place.names())
     named: set[str] = set()
-    for path in (
-        folder / MANIFEST,
-        folder / UNFINISHED,
-        *(folder / f"generation-{n}.json" for n in generations(folder)),
-    ):
-        if path.exists():
-            manifest = readable_manifest(path)
+    for name in (MANIFEST, UNFINISHED, *(f"generation-{n}.json" for n in generations(place))):
+        if name in there:
+            manifest = readable_manifest(place, name)
             if manifest is None:
                 return  # it may be restored, and would need files that nobody else names
-            named |= {entry["name"] for entry in manifest.files.values()}
-    for path in folder.iterdir():
-        is_ours = PART.fullmatch(path.name) or _is_partial(path.name) or path.name in gone
-        if is_ours and path.name not in named:
-            with contextlib.suppress(PermissionError):  # still open elsewhere, where that forbids it
-                path.unlink(missing_ok=True)
+            named |= file_names(manifest.files)
+    for name in sorted(there - named):
+        if PART.fullmatch(name) or _is_partial(name) or name in gone:
+            place.remove(name)
 
 
-def readable_manifest(path: Path) -> Manifest | None:
+def readable_manifest(place: Place, name: str = MANIFEST) -> Manifest | None:
     """A manifest; None where there is none, or a damaged one."""
     try:
-        return read_manifest(path)
+        return read_manifest(place, name)
     except ModelFileError:
         return None
 
 
-def _write_part(folder: Path, part: ModelPart, generation: int) -> dict[str, Any]:
+def _write_part(place: Place, part: ModelPart, generation: int) -> Entry:
     content = part.make()
     if isinstance(content, pa.Table):
-        return _write(folder, f"{part.name}-{generation}.parquet", lambda path: pq.write_table(content, path))
-    arrays = {name: np.ascontiguousarray(array) for name, array in content.items()}
-    return _write(folder, f"{part.name}-{generation}.safetensors", lambda path: save_file(arrays, path))
+        return place.write(f"{part.name}-{generation}.parquet", lambda path: pq.write_table(content, path))
+    cuts = cut(shapes_of(content))
+    count = len(cuts.spans)
+    names = [file_name(part.name, generation, number, count) for number in range(count)]
+    if part.write is not None and count > 1:
+        written = part.write(place, cuts, names)
+        if written is not None:
+            return entry_of(cuts, written)
+    pieces = zip(names, cuts.spans, strict=True)
+    return entry_of(cuts, [write_piece(place, name, piece_of(content, span)) for name, span in pieces])
 
 
 def is_model(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a manifest of ours, in whatever state the rest may be."""
-    return is_manifest(Path(folder) / MANIFEST)
+    return is_manifest(place_of(folder))
 
 
 def tensor_fingerprint(tensor: SparseTensor) -> str:
@@ -322,30 +339,6 @@ def tensor_fingerprint(tensor: SparseTensor) -> str:
     return digest.hexdigest()
 
 
-def _write(folder: Path, name: str, writer: Callable[[str], object]) -> dict[str, Any]:
-    """Writes, syncs and renames one file; returns its entry for the manifest."""
-    temporary = temporary_beside(folder / name)
-    try:
-        writer(str(temporary))
-        temporary.chmod(0o644)  # safetensors writes for the owner alone
-        sync_file(temporary)
-        entry = {"name": name, "bytes": temporary.stat().st_size, "sha256": _checksum(temporary)}
-        temporary.replace(folder / name)
-    except SafetensorError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {name} into {folder}: {error}") from error
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    return entry
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
 def _is_partial(name: str) -> bool:
     """Whether a file is one that a killed save left: a part, or a manifest, under its temporary name."""
     match = PARTIAL.fullmatch(name) or OLD_PARTIAL.fullmatch(name)
@@ -355,7 +348,8 @@ def _is_partial(name: str) -> bool:
 
 def is_free(folder: str | os.PathLike[str]) -> bool:
     """Whether there is nothing, or nothing but what a save that was killed left behind."""
-    target = Path(folder)
-    if not target.exists():
-        return not target.is_symlink()
-    return target.is_dir() and all(n == LOCK or PART.fullmatch(n) or _is_partial(n) for n in os.listdir(target))
+    target = place_of(folder)
+    try:
+        return target.is_free_of(lambda n: n == LOCK or PART.fullmatch(n) is not None or _is_partial(n))
+    except OSError as error:
+        raise ModelFileError(f"{target} cannot be looked at: {error.strerror or error}") from error

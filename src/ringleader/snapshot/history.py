@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 from ringleader.errors import ModelFileError, StorageError
-from ringleader.runtime.outputs import sync_folder
 from ringleader.snapshot.batches import Batch, batches_from
 from ringleader.snapshot.folder import generations, load, prune
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, read_manifest
+from ringleader.snapshot.pieces import file_names
+from ringleader.snapshot.place import Place, place_of
 
 
 class Generation(NamedTuple):
@@ -30,12 +30,12 @@ class History(NamedTuple):
 
 def history(folder: str | os.PathLike[str]) -> History:
     """What the model in a folder took in. Models before format 3 do not say."""
-    target = Path(folder)
-    stored = load(target)
+    target = place_of(folder)
+    stored = load(folder)
     earlier = []
     for number in _earlier(target, stored.digest):
         try:
-            manifest = read_manifest(target / f"generation-{number}.json")
+            manifest = read_manifest(target, f"generation-{number}.json")
         except ModelFileError:
             continue  # pruned meanwhile, or damaged: then there is no way back to it
         earlier.append(Generation(number, batches_from(manifest.meta.get("batches", ()))))
@@ -44,9 +44,9 @@ def history(folder: str | os.PathLike[str]) -> History:
 
 def undo(folder: str | os.PathLike[str]) -> History:
     """Goes back to the generation before the last one, bit for bit; returns the history as it is then."""
-    target = Path(folder)
-    with writing(target):
-        current = load(target)
+    target = place_of(folder)
+    with writing(folder):
+        current = load(folder)
         numbers = _earlier(target, current.digest)
         if not numbers:
             raise ModelFileError(
@@ -54,25 +54,25 @@ def undo(folder: str | os.PathLike[str]) -> History:
                 "stay"
             )
         name = f"generation-{numbers[-1]}.json"
-        load(target, name).verify()
+        load(folder, name).verify()
         try:
-            (target / name).replace(target / MANIFEST)
-            sync_folder(target)
-            prune(target, len(numbers), (entry["name"] for entry in current.files.values()))
+            target.move(name, MANIFEST)
+            target.sync()
+            prune(target, len(numbers), file_names(current.files))
         except OSError as error:
             reason = error.strerror or error
             raise StorageError(
                 f"cannot go back to {name} of model {target}: {reason}; mend that and try again"
             ) from error
-        return history(target)
+        return history(folder)
 
 
-def _earlier(folder: Path, current: str) -> list[int]:
+def _earlier(place: Place, current: str) -> list[int]:
     """Numbers of the earlier generations; a save that was killed may have left the current one among them."""
     numbers = []
-    for number in generations(folder):
+    for number in generations(place):
         try:
-            if read_manifest(folder / f"generation-{number}.json").digest == current:
+            if read_manifest(place, f"generation-{number}.json").digest == current:
                 continue
         except ModelFileError:
             pass

@@ -121,7 +121,7 @@ def _learn(
             raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
     state = _resumed_state(old, parameters, tensor, labels, covariates, config)
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
-        complete, stored = load(old.folder)
+        complete, stored = load(str(old.folder))
         return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
     begun_on = problem.backend.kind if old is None else old.meta.get("device", "cpu")
     if begun_on != problem.backend.kind:
@@ -149,7 +149,8 @@ def _learn(
         device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )
-    writer = Checkpoint(checkpoint, old, keep) if checkpoint is not None else None
+    learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
+    writer = Checkpoint(checkpoint, old, keep, learner) if checkpoint is not None else None
     if writer is not None and old is None:
         writer.save(snapshot)
     history = list(snapshot.history)
@@ -164,7 +165,6 @@ def _learn(
         return stop or (may_settle and settled(history))
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
-    learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
     measure = None if learner is None else learner.likelihoods
     left = 0 if may_settle and settled(history) else None
     last, _ = fit_loop(problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure)

@@ -1,4 +1,7 @@
-"""The lock of a model folder: one writer at a time. It dies with its process; readers need none."""
+"""The lock of a model folder: one writer at a time. It dies with its process; readers need none.
+
+That of a model in an object store is a ``lease``.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
 
 from ringleader.errors import ModelBusyError, ModelFileError, StorageError
-
-LOCK = ".lock"
-"""The file that a writer holds locked. It is there as long as someone writes, or after a kill."""
+from ringleader.snapshot.lease import LOCK, Holder, Lease, store_holder
+from ringleader.snapshot.place import Place, Store, place_of
 
 PAUSE = 0.1
 """Seconds between two attempts of a writer that waits."""
@@ -44,21 +45,8 @@ class LockFile:
                 self.path.unlink()
 
 
-_HELD: weakref.WeakValueDictionary[tuple[str, int, int], LockFile] = weakref.WeakValueDictionary()
+_HELD: weakref.WeakValueDictionary[tuple[str, int, int], LockFile | Lease] = weakref.WeakValueDictionary()
 """Folders locked by this process, with the process and the thread that hold them."""
-
-
-class Holder(NamedTuple):
-    """Who writes to a model: the command, its process and machine, and since when."""
-
-    command: str
-    process: int | None
-    host: str
-    since: datetime
-
-    def __str__(self) -> str:
-        who = f"{self.command} (process {self.process} on {self.host})" if self.process else "another process"
-        return f"{who}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @contextlib.contextmanager
@@ -77,9 +65,17 @@ def writing(
     create  : whether the folder is made where it is missing; without, nothing is locked there
     on_wait : called once with the holder before waiting
     """
-    target = Path(folder)
-    key = (os.path.realpath(target), os.getpid(), threading.get_ident())
-    if key in _HELD or (not create and not target.is_dir()):
+    place = place_of(folder)
+    key = _key(place)
+    if key in _HELD:
+        yield
+        return
+    if isinstance(place, Store):
+        with _leased(place, key, command, wait, on_wait):
+            yield
+        return
+    target = Path(str(place))
+    if not create and not target.is_dir():
         yield
         return
     missing = not target.exists()
@@ -102,10 +98,42 @@ def writing(
                 target.rmdir()
 
 
+@contextlib.contextmanager
+def _leased(
+    place: Store, key: tuple[str, int, int], command: str, wait: bool, on_wait: Callable[[Holder], None] | None
+) -> Iterator[None]:
+    """Holds the lock of a model in an object store."""
+    lease = Lease(place, command)
+    try:
+        lease.acquire(wait, on_wait)
+    except OSError as error:
+        raise StorageError(f"cannot write the model to {place}: {error.strerror or error}") from error
+    _HELD[key] = lease
+    try:
+        yield
+    finally:
+        _HELD.pop(key, None)
+        lease.release()
+
+
+def check_held(place: Place) -> None:
+    """Raises where the lock that this thread holds was taken over by somebody else."""
+    held = _HELD.get(_key(place))
+    if isinstance(held, Lease):
+        held.check()
+
+
+def _key(place: Place) -> tuple[str, int, int]:
+    return place.key(), os.getpid(), threading.get_ident()
+
+
 def holder(folder: str | os.PathLike[str]) -> Holder | None:
     """Who writes to a model now; None where nobody does."""
+    place = place_of(folder)
+    if isinstance(place, Store):
+        return store_holder(place)
     try:
-        descriptor = os.open(Path(folder) / LOCK, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(Path(str(place)) / LOCK, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     try:

@@ -5,25 +5,31 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from ringleader.errors import ModelFileError
+from ringleader.snapshot.place import Place
 
 FORMAT = "ringleader-model"
-VERSION = 3
-"""Format 2 has no batches and no earlier generations, format 1 nothing that follows from a model but its heads."""
+VERSION, UNDIVIDED = 4, 3
+"""Format 4 has parts in several files; a model without any is written as format 3. Format 2 has no batches and no
+earlier generations, format 1 nothing that follows from a model but its heads."""
 MANIFEST = "manifest.json"
 LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
 LARGEST = 1 << 28
 """Bytes of a manifest; a larger one is none of ours."""
+MOST_ROWS = 1 << 50
+"""Rows of an array."""
 
 
 class Manifest(NamedTuple):
-    """meta : what it says of the model; files : by part, name, bytes and sha256; digest : its own checksum."""
+    """meta : what it says of the model; digest : its own checksum.
+
+    files : by part, name, bytes and sha256 of its file; or ``pieces``, one such for each file, and ``rows`` of the
+    arrays that are cut.
+    """
 
     meta: dict[str, Any]
     files: dict[str, dict[str, Any]]
@@ -34,7 +40,7 @@ def manifest_text(meta: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]
     """The checksum and the text of a manifest."""
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if any("pieces" in entry for entry in files.values()) else UNDIVIDED,
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "meta": meta,
         "files": files,
@@ -43,10 +49,11 @@ def manifest_text(meta: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]
     return digest, json.dumps({**manifest, "sha256": digest}, indent=1, allow_nan=False).encode()
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(place: Place, name: str = MANIFEST) -> Manifest:
     """A manifest, checked. What is damaged, foreign or too new is refused, with the reason."""
+    path = f"{str(place).rstrip('/')}/{name}"
     try:
-        with open_plain(path) as handle:
+        with place.open(name) as handle:
             content = handle.read(LARGEST + 1)
         manifest = json.loads(content) if len(content) <= LARGEST else None
     except (ValueError, OSError, RecursionError) as error:
@@ -58,8 +65,7 @@ def read_manifest(path: Path) -> Manifest:
         raise ModelFileError(f"{path} is damaged: it has format {version!r}")
     if version > VERSION:
         raise ModelFileError(
-            f"model {path.parent} has format {version}, this ringleader reads up to {VERSION}; install a newer "
-            "ringleader"
+            f"model {place} has format {version}, this ringleader reads up to {VERSION}; install a newer ringleader"
         )
     digest = manifest.pop("sha256", None)
     try:
@@ -74,19 +80,10 @@ def read_manifest(path: Path) -> Manifest:
     return Manifest(meta, files, expected)
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Opens a plain file to read; a pipe, a folder or a device is refused and not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{path.name} is no plain file")
-    return os.fdopen(descriptor, "rb")
-
-
-def is_manifest(path: Path) -> bool:
+def is_manifest(place: Place, name: str = MANIFEST) -> bool:
     """Whether a file is a manifest of ours, in whatever state the rest of it may be."""
     try:
-        with open_plain(path) as handle:
+        with place.open(name) as handle:
             return bool(json.loads(handle.read(LARGEST)).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
@@ -97,8 +94,16 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _well_formed(entry: Any) -> bool:
-    """Whether a manifest's entry names a plain file inside the folder."""
+    """Whether a manifest's entry names plain files inside the folder."""
+    if isinstance(entry, dict) and "pieces" in entry:
+        rows, pieces = entry.get("rows"), entry["pieces"]
+        if not isinstance(rows, dict) or not isinstance(pieces, list) or len(pieces) < 2:
+            return False
+        counted = all(type(count) is int and 0 <= count < MOST_ROWS for count in rows.values())
+        return counted and all(_well_formed(piece) and "pieces" not in piece for piece in pieces)
     if not isinstance(entry, dict) or not {"name", "bytes", "sha256"} <= set(entry):
         return False
-    name = entry["name"]
+    name, size = entry["name"], entry["bytes"]
+    if type(size) is not int or size < 0:
+        return False
     return isinstance(name, str) and Path(name).name == name and name not in ("", ".", "..") and "\0" not in name

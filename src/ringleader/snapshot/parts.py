@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
 from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Label, Labels, TargetKind
+from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
@@ -48,8 +48,10 @@ from ringleader.snapshot.packing import (
     unpack_transfer,
     with_label_columns,
 )
+from ringleader.snapshot.place import Place, place_of
 from ringleader.snapshot.resume import about_labels, covariates_fingerprint, tensor_fingerprint_once
 from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.snapshot.worker_rows import WorkerRows
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 from ringleader.wording import json_ready
@@ -67,15 +69,23 @@ class Checkpoint:
     Where the folder holds another model, that one stays until the new fit is complete.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], stored: Stored | None = None, keep: int = KEEP) -> None:
-        self.folder = Path(folder)
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        stored: Stored | None = None,
+        keep: int = KEEP,
+        learner: ClusterLearner | None = None,
+    ) -> None:
+        """learner : whose workers write the rows of a state that they hold, where they see the folder."""
+        self.folder = folder
         self.stored = stored
         self.keep = keep
+        self.rows = None if learner is None else WorkerRows(learner)
         self.name = stored.name if stored is not None else UNFINISHED if model_folder.is_model(folder) else MANIFEST
 
     def save(self, snapshot: Snapshot) -> None:
         name = MANIFEST if snapshot.complete else self.name
-        self.stored = _write(snapshot, self.folder, self.stored, name, self.keep)
+        self.stored = _write(snapshot, self.folder, self.stored, name, self.keep, self.rows)
 
 
 def save(
@@ -93,15 +103,15 @@ def save(
     overwrite : whether it may replace another model, or another generation
     keep      : earlier generations that stay
     """
-    if before is not None and before.folder.resolve() != Path(folder).resolve():
+    if before is not None and before.folder.key() != place_of(folder).key():
         before = None
     with writing(folder, create=True):
-        current = model_folder.readable_manifest(Path(folder) / MANIFEST)
+        current = model_folder.readable_manifest(place_of(folder))
         if before is None or current is None or before.digest != current.digest:
             if current is not None and _is_of(snapshot, current):
                 return model_folder.load(folder)  # saved already, by a save that was interrupted behind its end
             if not overwrite and model_folder.is_model(folder):
-                raise _another(Path(folder), before)
+                raise _another(place_of(folder), before)
             before = None
         return _write(snapshot, folder, before, MANIFEST, keep)
 
@@ -112,7 +122,7 @@ def _is_of(snapshot: Snapshot, current: Manifest) -> bool:
     return {**about, "generation": current.meta.get("generation")} == current.meta
 
 
-def _another(folder: Path, before: Stored | None) -> ModelFileError:
+def _another(folder: Place, before: Stored | None) -> ModelFileError:
     if before is None:
         return ModelFileError(f"{folder} holds another model; choose a new folder, or replace it with overwrite=True")
     return ModelBusyError(
@@ -121,8 +131,17 @@ def _another(folder: Path, before: Stored | None) -> ModelFileError:
     )
 
 
-def _write(snapshot: Snapshot, folder: str | os.PathLike[str], before: Stored | None, name: str, keep: int) -> Stored:
+def _write(
+    snapshot: Snapshot,
+    folder: str | os.PathLike[str],
+    before: Stored | None,
+    name: str,
+    keep: int,
+    rows: WorkerRows | None = None,
+) -> Stored:
     parts = list(_data_parts(snapshot))
+    if rows is not None and rows.holds(snapshot.state):
+        parts = [p._replace(write=partial(rows.write, snapshot.state)) if p.name == "state" else p for p in parts]
     if snapshot.complete:
         parts += _derived_parts(snapshot)
     return model_folder.save(folder, _about(snapshot, before), parts, before=before, name=name, keep=keep)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ringleader.kernels.protocol import unavailable
@@ -15,6 +14,7 @@ from ringleader.model.config import ModelConfig
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.manifest import MANIFEST
+from ringleader.snapshot.place import place_of
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import json_ready
 
@@ -28,7 +28,7 @@ def resumable(folder: str | os.PathLike[str]) -> Stored | None:
     """The checkpoint in a folder, first the one of a fit that is to replace the model; None where there is none yet."""
     if model_folder.is_free(folder):
         return None
-    name = model_folder.UNFINISHED if (Path(folder) / model_folder.UNFINISHED).exists() else MANIFEST
+    name = model_folder.UNFINISHED if place_of(folder).has(model_folder.UNFINISHED) else MANIFEST
     return model_folder.load(folder, name)
 
 
@@ -45,7 +45,7 @@ def at_its_device(config: ModelConfig, stored: Stored, device: str) -> ModelConf
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a fit that was stopped."""
     names = (model_folder.UNFINISHED, MANIFEST)
-    found = [m for m in (model_folder.readable_manifest(Path(folder) / name) for name in names) if m is not None]
+    found = [m for m in (model_folder.readable_manifest(place_of(folder), name) for name in names) if m is not None]
     return any(not manifest.meta.get("complete") for manifest in found)
 
 

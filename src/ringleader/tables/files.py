@@ -1,4 +1,4 @@
-"""From what the user points at to readable files: folders, globs, formats, compression."""
+"""From what the user points at to readable files: folders, globs, object stores, formats, compression."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import codecs
 import errno
 import glob
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from ringleader.errors import InputError, SettingsError, StorageError
+from ringleader.runtime.stores import as_os_errors, local_path, open_store
 from ringleader.wording import counted
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
@@ -28,17 +30,29 @@ SUFFIXES: dict[str, Format] = {
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 READABLE = ".csv, .tsv, .jsonl or .parquet, each also with .gz or .zst"
 CHUNK = 1 << 22
+OTHER_TABLES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+"""Folders by which tables are known whose files are not all of one time."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value."""
 MOST_TIMES, MOST_UNPACKED = 200, 1 << 28
 """A packed file of more than MOST_UNPACKED bytes may hold MOST_TIMES its size: review tables hold 3 to 30 times."""
 
 
 @dataclass(frozen=True)
 class ReviewFile:
-    """One file: where it is, what is in it, and how it is packed."""
+    """One file: where it is, what is in it, and how it is packed.
+
+    url        : its address where it is not on this machine; then ``path`` is its path there
+    bytes      : its size
+    partitions : columns that the names of its folders give, such as ``("day", "2024-01-01")``; None for no value
+    """
 
     path: Path
     format: Format
     compression: str | None
+    url: str = ""
+    bytes: int = 0
+    partitions: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def name(self) -> str:
@@ -60,25 +74,23 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     text = os.fspath(source)
     if not text:
         raise InputError("the path is empty; give a file, a folder or a glob")
-    path = Path(text)
+    local = local_path(text)
+    if local is None:
+        return locate_in_store(text)
+    path = Path(local)
     if _is_dir(path):
         if not os.access(path, os.R_OK | os.X_OK):
             raise InputError(f"no permission to read the folder {text!r}")
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(path)))
-        files = [f for f in map(classify, inside) if f]
-        if not files:
-            raise InputError(
-                f"folder {text!r} holds no readable file ({READABLE}); it has {counted(len(inside), 'other file')}"
-            )
-        return [_readable(f) for f in files]
+        inside = sorted(p.relative_to(path) for p in path.rglob("*") if p.is_file())
+        return [_readable(replace(f, path=path / f.path)) for f in choose_files(text, inside)]
     if path.is_file():
         file = classify(path)
         if file is None:
             raise InputError(f"{text!r} is of no known format; name it {READABLE}")
         return [_readable(file)]
-    if glob.has_magic(text):
-        matches = [Path(p) for p in sorted(glob.glob(text, recursive=True)) if Path(p).is_file()]
-        files = [f for f in map(classify, matches) if f]
+    if glob.has_magic(local):
+        matches = [Path(p) for p in sorted(glob.glob(local, recursive=True)) if Path(p).is_file()]
+        files = [replace(f, partitions=partitions_of(f.path)) for f in map(classify, matches) if f]
         if not files:
             raise InputError(f"no readable file ({READABLE}) matches {text!r}")
         return [_readable(f) for f in files]
@@ -92,6 +104,8 @@ def readable_path(file: ReviewFile, folder: Path, number: int, encoding: str | N
 
     encoding : of text files, such as latin-1; None: UTF-8, or UTF-16 where the file begins with its mark.
     """
+    if file.url:
+        file = fetch(file, folder, number)
     path = _unpacked_path(file, folder, number)
     if file.format == "parquet":
         return path
@@ -103,6 +117,59 @@ def readable_path(file: ReviewFile, folder: Path, number: int, encoding: str | N
     target = folder / f"recoded-{number}.{file.format}"
     _recode(file, path, target, wanted)
     return target
+
+
+def locate_in_store(url: str) -> list[ReviewFile]:
+    """The files behind the address of a file, a folder or a glob of an object store, in the order of their names."""
+    filesystem, path = open_store(url)
+    scheme = url.partition("://")[0]
+    try:
+        with as_os_errors():
+            filesystem.invalidate_cache()
+            if glob.has_magic(path):
+                found = filesystem.glob(path, detail=True)
+                root = path[: path.index(next(c for c in path if c in "*?["))].rpartition("/")[0]
+            else:
+                found, root = filesystem.find(path, detail=True), path
+    except FileNotFoundError:
+        found, root = {}, path
+    except OSError as error:
+        raise InputError(f"{url!r} cannot be read: {error.strerror or error}") from error
+    sizes = {str(name): int(info["size"] or 0) for name, info in found.items() if info["type"] == "file"}
+    if not sizes:
+        raise InputError(f"there is no file or folder {url!r}")
+    if list(sizes) == [path]:
+        single = classify(Path(path))
+        if single is None:
+            raise InputError(f"{url!r} is of no known format; name it {READABLE}")
+        files = {path: single}
+    else:
+        inside = {Path(name[len(root) :].lstrip("/")): name for name in sorted(sizes)}
+        files = {inside[file.path]: file for file in choose_files(url, list(inside))}
+    empty = next((file.name for name, file in files.items() if not sizes[name]), None)
+    if empty is not None:
+        raise InputError(f"{empty!r} is empty")
+    return [replace(file, url=f"{scheme}://{name}", bytes=sizes[name]) for name, file in files.items()]
+
+
+def fetch(file: ReviewFile, folder: Path, number: int) -> ReviewFile:
+    """A file of an object store, copied into a folder of this machine under its own name."""
+    target = folder / f"fetched-{number}" / file.name
+    filesystem, path = open_store(file.url)
+    try:
+        target.parent.mkdir()
+        with as_os_errors():
+            filesystem.get_file(path, str(target))
+        if target.stat().st_size != file.bytes:
+            raise OSError(f"{target.stat().st_size:,} of {file.bytes:,} bytes came")
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StorageError(
+                f"the disk is full while fetching {file.url!r} into {folder.parent}; "
+                "free some space or choose another folder with --temp-directory"
+            ) from error
+        raise InputError(f"{file.url!r} cannot be read: {error.strerror or error}") from error
+    return replace(file, path=target, url="")
 
 
 def _same_encoding(one: str, other: str) -> bool:
@@ -178,9 +245,45 @@ def _unpack(file: ReviewFile, target: Path) -> None:
         ) from error
 
 
+def choose_files(folder: str, inside: list[Path]) -> list[ReviewFile]:
+    """Those of the files in a folder that hold reviews, by their paths in it; what is no finished export is refused."""
+    for path in inside:
+        if path.parts[0] in OTHER_TABLES:
+            raise InputError(
+                f"{folder!r} is a table of {OTHER_TABLES[path.parts[0]]}, whose files hold rows that were deleted too; "
+                "export it as plain Parquet first (docs: scale)"
+            )
+        if path.parts[0] == "metadata" and path.name.endswith(".metadata.json"):
+            raise InputError(
+                f"{folder!r} is a table of Iceberg, whose files hold rows that were deleted too; export it as plain "
+                "Parquet first (docs: scale)"
+            )
+    if (
+        any(path.parts[0] == "_temporary" and path.parts[1].isdigit() for path in inside)
+        and Path("_SUCCESS") not in inside
+    ):
+        raise InputError(
+            f"{folder!r} holds _temporary and no _SUCCESS: a job is writing it, or was stopped; wait for it, or remove "
+            "_temporary if what is there is all"
+        )
+    shown = [path for path in inside if not _is_hidden(path)]
+    files = [replace(f, partitions=partitions_of(f.path)) for f in map(classify, shown) if f]
+    if not files:
+        raise InputError(
+            f"folder {folder!r} holds no readable file ({READABLE}); it has {counted(len(shown), 'other file')}"
+        )
+    return files
+
+
+def partitions_of(path: Path) -> tuple[tuple[str, str | None], ...]:
+    """Columns that are written as names of folders: ``day=2024-01-01/part-0.parquet``."""
+    pairs = [part.partition("=") for part in path.parts[:-1] if "=" in part[1:]]
+    return tuple((unquote(name), None if value == NO_VALUE else unquote(value)) for name, _, value in pairs)
+
+
 def _is_hidden(path: Path) -> bool:
     """Whether a path, or a folder it lies in, is one that tools keep for themselves."""
-    return any(part.startswith((".", "_")) for part in path.parts)
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.parts)
 
 
 def _is_dir(path: Path) -> bool:
@@ -196,8 +299,9 @@ def _readable(file: ReviewFile) -> ReviewFile:
         with file.path.open("rb") as handle:
             if not handle.read(1):
                 raise InputError(f"{file.name!r} is empty")
+            size = os.fstat(handle.fileno()).st_size
     except PermissionError as error:
         raise InputError(f"no permission to read {str(file.path)!r}; change its mode or run as its owner") from error
     except OSError as error:
         raise InputError(f"{str(file.path)!r} cannot be read: {error.strerror}") from error
-    return file
+    return replace(file, bytes=size)

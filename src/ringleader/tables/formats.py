@@ -145,6 +145,7 @@ class JsonLinesLoader:
         return _count_lines(row_reader.text_lines(self.path), records, self.file.name)
 
 
+Loader = ParquetLoader | JsonLinesLoader | DelimitedLoader
 LOADERS: dict[str, type[ParquetLoader] | type[JsonLinesLoader] | type[DelimitedLoader]] = {
     "parquet": ParquetLoader,
     "jsonl": JsonLinesLoader,

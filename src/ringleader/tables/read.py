@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
-from ringleader.tables.formats import LOADERS
+from ringleader.tables.formats import LOADERS, Loader
 from ringleader.tables.frames import column_names, for_database, to_arrow
 from ringleader.tables.relation import Part, Relation, column_types, quoted
-from ringleader.tables.schema import Schema, resolve
+from ringleader.tables.schema import Axis, Schema, parse_modes, resolve, roles_called
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
 DATABASE_SHARE = 0.7
@@ -132,13 +133,14 @@ def _open_files(
     for number, file in _share(files, peers):
         path = readable_path(file, folder, number, encoding)
         loader = LOADERS[file.format](file, path, number)
-        schema = resolve(loader.names, columns=columns, modes=modes, where=repr(file.name))
+        fixed = _fixed_columns(file, loader.names, columns, modes)
+        schema = resolve([*loader.names, *fixed], columns=columns, modes=modes, where=repr(file.name))
         if relation is None:
             relation = Relation(connection, schema, [], limit, folder, source, peers=peers)
             first = file
         elif [a.mode for a in schema.axes] != [a.mode for a in relation.schema.axes]:
             raise _other_modes(file.name, schema, first.name, relation.schema)
-        relation.parts.append(loader.load(relation, schema))
+        relation.parts.append(_loaded(loader, relation, schema, fixed))
     opened = None if relation is None else (first.name, relation.schema, relation.parts[0].types)
     others = [other for other in gather(peers, opened) if other is not None]
     name, schema, types = others[0]  # locate never returns an empty list
@@ -151,9 +153,43 @@ def _open_files(
     return relation
 
 
+def _fixed_columns(
+    file: ReviewFile,
+    names: Sequence[str],
+    columns: Mapping[str, str] | None,
+    modes: Sequence[str] | Mapping[str, str] | None,
+) -> dict[str, str | None]:
+    """Columns that the folders of a file give, where they are asked for, or play a role that none of its own does."""
+    asked = {*(columns or {}).values(), *(axis.column for axis in parse_modes(modes) if isinstance(axis, Axis))}
+    roles = roles_called(names)
+    return {
+        name: value
+        for name, value in file.partitions
+        if name not in names and (name in asked or not roles_called([name]) <= roles)
+    }
+
+
+def _loaded(loader: Loader, relation: Relation, schema: Schema, fixed: Mapping[str, str | None]) -> Part:
+    """The part of a file, with columns of one value from its folders."""
+    own = tuple(axis for axis in schema.axes if axis.column not in fixed)
+    if len(own) == len(schema.axes):
+        return loader.load(relation, schema)
+    if not own:
+        raise SchemaError(f"{loader.file.name!r} has no column of its own for any mode; all are names of folders")
+    part = loader.load(relation, replace(schema, axes=own))
+    there = iter(zip(part.columns, part.types, strict=True))
+    pairs = [_constant(fixed[a.column]) if a.column in fixed else next(there) for a in schema.axes]
+    return replace(part, columns=tuple(sql for sql, _ in pairs), types=tuple(kind for _, kind in pairs))
+
+
+def _constant(value: str | None) -> tuple[str, str]:
+    """SQL of a value that is the same in all rows, and its type."""
+    return "CAST(NULL AS VARCHAR)" if value is None else f"CAST({quoted(value)} AS VARCHAR)", "VARCHAR"
+
+
 def _share(files: list[ReviewFile], peers: Peers) -> Iterator[tuple[int, ReviewFile]]:
     """The files of this process with their numbers: a run of them, cut so that all read about as many bytes."""
-    sizes = [file.path.stat().st_size for file in files]
+    sizes = [file.bytes for file in files]
     before, total = 0, max(sum(sizes), 1)
     for number, (file, size) in enumerate(zip(files, sizes, strict=True)):
         # The middle of the file decides, so that a single one goes to somebody.

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree.ElementTree import iterparse
 
 from ringleader.errors import InputError, SettingsError
+from ringleader.runtime.stores import is_url
 from ringleader.tables.files import CHUNK, MOST_TIMES, MOST_UNPACKED
 
 SPREADSHEETS = (".xlsx", ".ods")
@@ -27,7 +28,9 @@ ODF_TABLE, ODF_OFFICE, ODF_TEXT = (
 
 def is_spreadsheet(source: Any) -> bool:
     """Whether a source is a path of a spreadsheet."""
-    return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() in SPREADSHEETS
+    if not isinstance(source, (str, os.PathLike)) or is_url(source):
+        return False
+    return Path(source).suffix.lower() in SPREADSHEETS
 
 
 def read_spreadsheet(source: Any) -> Any:

@@ -1,0 +1,96 @@
+"""Workers write the rows that they hold: the folder of one process, whatever their number, and anybody resumes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_process import InProcess
+from test_cluster_reading import review_files
+
+import ringleader as rl
+from ringleader.errors import WorkerLost
+from ringleader.learners.cluster import ClusterLearner
+from ringleader.snapshot import pieces, place
+
+SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 3, "threads": 1, "random_state": 3}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "LARGEST", 1000)
+    monkeypatch.setattr(place, "sync_file", lambda path: None)  # of very many small files
+
+
+@pytest.fixture
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return review_files(tmp_path_factory.mktemp("reviews"))
+
+
+def folder_bytes(folder: Path) -> dict[str, Any]:
+    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = json.loads(files["manifest.json"])
+    del manifest["sha256"]
+    for batch in manifest["meta"]["batches"]:
+        del batch["at"]
+    return files | {"manifest.json": manifest}
+
+
+@pytest.mark.parametrize(("learner", "count"), [("natural-gradient", 2), ("natural-gradient", 16), ("online-em", 3)])
+def test_workers_write_the_folder_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, count: int, learner: str
+) -> None:
+    rl.RingDetector(learner=learner, **SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
+    wrote: list[int] = []
+    write_rows = ClusterLearner.write_rows
+
+    def counted(self: ClusterLearner, state: Any, spans: Any, write: Any) -> Any:
+        wrote.append(len(spans))
+        return write_rows(self, state, spans, write)
+
+    monkeypatch.setattr(ClusterLearner, "write_rows", counted)
+    workers = InProcess(count)
+    rl.RingDetector(learner=learner, **SETTINGS).fit(reviews, checkpoint=tmp_path / "many", runtime=workers)
+    assert len(wrote) == SETTINGS["epochs"]  # every checkpoint after a sweep
+    assert all(number > 2 for number in wrote)
+    found, expected = folder_bytes(tmp_path / "many"), folder_bytes(tmp_path / "one")
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+
+
+def test_what_sixteen_workers_wrote_is_resumed_by_four_and_opened_by_one(tmp_path: Path, reviews: Path) -> None:
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
+
+    def stop(info: Any) -> None:
+        if info.sweep == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", callback=stop, runtime=InProcess(16))
+    assert rl.load(tmp_path / "m").state_.sweep == 1
+    resumed = rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", resume=True, runtime=InProcess(4))
+    assert resumed.resumed_from_ == 1
+    assert rl.load(tmp_path / "m").scores("reviewer").equals(rl.load(tmp_path / "one").scores("reviewer"))
+
+
+@pytest.mark.parametrize("reason", ["lost", "unseen"])
+def test_the_driver_writes_where_workers_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, reason: str
+) -> None:
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
+
+    def gone(*arguments: Any) -> Any:
+        raise WorkerLost("worker 1 is gone")
+
+    if reason == "lost":
+        monkeypatch.setattr(ClusterLearner, "write_rows", gone)
+    else:
+        monkeypatch.setattr("ringleader.snapshot.worker_rows._sees_lock", _blind)
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
+    assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+
+
+def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:
+    return peers.rank != 1
