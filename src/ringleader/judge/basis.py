@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,8 @@ TABLE = 2048
 """Most points of the table that maps values of new entities to ranks."""
 LEVELS = 65_536
 """Distinct ranks that are told apart."""
+CURVE = 4_096
+"""Entities from which a curve is found at all levels first, which is a few long sums and not many short ones."""
 SHARED = 20_000
 """Numbers from which threads share the ranking of a table."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
@@ -175,6 +177,12 @@ def basis_table(knots: int) -> Floats:
     return table
 
 
+@lru_cache(maxsize=4)
+def _turned(knots: int) -> Floats:
+    """``basis_table`` with one row for each of its columns, (1 + knots, LEVELS)."""
+    return np.ascontiguousarray(basis_table(knots).T)
+
+
 @lru_cache(maxsize=8)
 def _columns(knots: int, precision: Precision) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
     """``basis_table`` as normal scores (LEVELS,) and bends (LEVELS, knots), each in one piece."""
@@ -196,7 +204,7 @@ class Layout:
     centre: Floats
     knots: int
 
-    @property
+    @cached_property
     def inputs(self) -> Numbers:
         """The inputs that vary, ascending."""
         return np.unique(self.source[self.source >= 0])
@@ -245,10 +253,11 @@ class Layout:
         for j, name in enumerate(self.inputs):
             columns, table = self.columns(j)
             base = float((self.centre[columns] * weights[columns]).sum())
-            if len(levels) < LEVELS:
+            if len(levels) < CURVE:
                 yield int(name), times_vector(table[levels[:, name]], weights[columns]) - base
-            else:  # fewer levels than entities: the curve first, then where each entity is on it
-                yield int(name), (times_vector(table, weights[columns]) - base)[levels[:, name]]
+            else:  # the curve first, then where each entity is on it
+                curve = vector_times(weights[columns], _turned(self.knots)) - base
+                yield int(name), curve.take(levels[:, name])
 
 
 def lay_out(ranks: Ranks, knots: int, evidence: int | None, association: Sequence[int] = ()) -> Layout:
