@@ -38,6 +38,10 @@ LEAST_LABELS = 2
 ASSUMED_SPREAD = 1.0
 """Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
 
+INTERVAL_ROUNDS = 10
+"""Rounds in which the variances of intervals are learned. A hundred labels settle them in four; with a thousand they go on
+growing by a percent a round, and no round is the last."""
+
 
 def fit_head(
     features: npt.ArrayLike,
@@ -88,6 +92,7 @@ def fit_binary(
         linear_variance=settings.interval_variance,
         spline_variance=settings.interval_variance,
         worth=settings.interval_worth,
+        rounds=min(settings.rounds, INTERVAL_ROUNDS),
     )
     beliefs = [at_strength(belief, len(known)) for belief in _beliefs(settings, len(known), table.suspicion)]
     *learned, (_, proven, _) = Threads().map(learn, [*beliefs, for_intervals])

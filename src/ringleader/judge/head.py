@@ -210,16 +210,16 @@ def head_table(
     """Rank the inputs of all entities of a mode.
 
     features : (n, F), any scale, finite. suspicion : (n,) what is believed without labels, higher is worse.
-    ranked : ranks of the first columns, where they are known already.
+    ranked : ranks of the first of the inputs, where they are known already; ``features`` then has the others.
     """
-    table = checked(features, names)
     first = ranked.levels.shape[1] if ranked is not None else 0
-    parts = [ranked] if ranked is not None else []
+    columns = [checked(features, names[first:])]
     last: int | None = None
     if suspicion is not None:
-        table = np.column_stack([table, checked_suspicion(suspicion, len(table))])
+        columns.append(checked_suspicion(suspicion, len(columns[0]))[:, None])
         names, last = (*names, EVIDENCE_NAME), len(names)
-    ranks = side_by_side(*parts, rank_all(table[:, first:]))
+    fresh = rank_all(np.concatenate(columns, axis=1))
+    ranks = side_by_side(ranked, fresh) if ranked is not None else fresh
     return HeadTable(ranks, tuple(names), tuple(groups or ()), last)
 
 

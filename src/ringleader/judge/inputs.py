@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ WORDLESS = ("association", "neighbours")
 class Inputs:
     """The inputs of one mode.
 
-    values       : (n_k, F), finite
+    blocks       : (n_k, F_i) each, finite: the columns, side by side
     descriptions : for each name one plain sentence
     groups       : for each name its kind: a group of the covariates, or evidence, lockstep, suspicion, association,
                    neighbours, given
@@ -63,14 +64,28 @@ class Inputs:
     """
 
     names: tuple[str, ...]
-    values: Floats
+    blocks: tuple[Floats, ...]
     descriptions: Mapping[str, str]
     groups: Mapping[str, str]
     behaviour: Covariates
     ranks: Ranks | None = None
 
     def __post_init__(self) -> None:
-        frozen(self.values)
+        for block in self.blocks:
+            frozen(block)
+
+    @cached_property
+    def values(self) -> Floats:
+        """(n_k, F): all columns in one table."""
+        return frozen(np.column_stack(self.blocks)) if len(self.blocks) > 1 else self.blocks[0]
+
+    @property
+    def unranked(self) -> Floats:
+        """The columns behind those whose ranks are known."""
+        known = self.ranks.levels.shape[1] if self.ranks is not None else 0
+        if known and known == self.blocks[0].shape[1]:
+            return np.column_stack([np.zeros((len(self.blocks[0]), 0)), *self.blocks[1:]])
+        return self.values[:, known:]
 
     def sentence(self, name: str, code: int) -> str:
         """What one input says of one entity."""
@@ -85,7 +100,7 @@ class Inputs:
         dropped = set(groups)
         columns = [j for j, name in enumerate(self.names) if self.groups[name] not in dropped]
         names = tuple(self.names[j] for j in columns)
-        return replace(self, names=names, values=self.values[:, columns], ranks=None)
+        return replace(self, names=names, blocks=(self.values[:, columns],), ranks=None)
 
     def joined(self, columns: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
         """The inputs with more columns, (n_k,) each, of one group."""
@@ -94,14 +109,14 @@ class Inputs:
         return replace(
             self,
             names=(*self.names, *columns),
-            values=np.column_stack([self.values, *columns.values()]),
+            blocks=(*self.blocks, np.column_stack(list(columns.values()))),
             descriptions={**self.descriptions, **descriptions},
             groups={**self.groups, **dict.fromkeys(columns, group)},
         )
 
     def ranked(self) -> Inputs:
-        """The same with the ranks of all its columns."""
-        return replace(self, ranks=rank_all(checked(self.values, self.names)))
+        """The same in one block, with the ranks of all its columns."""
+        return replace(self, blocks=(self.values,), ranks=rank_all(checked(self.values, self.names)))
 
 
 def pack_inputs(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:
@@ -120,7 +135,7 @@ def unpack_inputs(arrays: Mapping[str, npt.NDArray[Any]]) -> Inputs:
     width = len(json.loads(arrays["covariates"].tobytes())["names"])
     covariates = unpack_covariates(arrays, values[:, :width])
     ranks = unpack_ranks(arrays) if "ranks" in arrays else None
-    return Inputs(tuple(about["names"]), values, about["descriptions"], about["groups"], covariates, ranks)
+    return Inputs(tuple(about["names"]), (values,), about["descriptions"], about["groups"], covariates, ranks)
 
 
 def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | None = None) -> Inputs:
@@ -139,7 +154,7 @@ def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | Non
     }
     rated = tensor.rating_mode is not None
     said = {name: text if rated else text.replace("good reviews", "reviews") for name, text in EVIDENCE.items()}
-    inputs = Inputs(covariates.names, covariates.values, covariates.descriptions, covariates.groups, covariates)
+    inputs = Inputs(covariates.names, (covariates.values,), covariates.descriptions, covariates.groups, covariates)
     inputs = inputs.joined({name: made[name] for name in EVIDENCE}, said, "evidence")
     together = lockstep.entity_scores(tensor, mode)
     said = {name: _say_lockstep(name, acts=mode == lockstep.actor, rated=rated) for name in together}

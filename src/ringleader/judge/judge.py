@@ -165,7 +165,7 @@ class Judge:
     def _fit(self, target: Target, inputs: Inputs) -> Head:
         suspicion: Floats = self.signals.suspicion(target.mode).score
         groups = [inputs.groups[name] for name in inputs.names]
-        table = head_table(inputs.values, inputs.names, suspicion, groups, inputs.ranks)
+        table = head_table(inputs.unranked, inputs.names, suspicion, groups, inputs.ranks)
         if target.kind == "real":
             return fit_real(table, target.codes, target.values)
         mode = self.signals.tensor.modes[target.mode]

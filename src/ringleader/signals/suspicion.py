@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.evidence import ReviewEvidence, excess
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
@@ -89,9 +90,9 @@ def breadth(tensor: SparseTensor, lockstep: Lockstep) -> Floats:
     seller = min(roles.items, key=lambda k: tensor.shape[k])
     cells = np.flatnonzero(lockstep.boost.scores > 0)
     who, whom = (tensor.coordinates[cells, k].astype(np.int64) for k in (lockstep.actor, seller))
-    n_actors, n_sellers = tensor.shape[lockstep.actor], tensor.shape[seller]
+    n_actors = tensor.shape[lockstep.actor]
     reviews = np.bincount(who, minlength=n_actors)
-    sellers = np.bincount(np.unique(who * n_sellers + whom) // max(n_sellers, 1), minlength=n_actors)
+    sellers = np.bincount(distinct_pairs(who, whom, (n_actors, tensor.shape[seller])).first, minlength=n_actors)
     return np.asarray((sellers / np.maximum(reviews, 1))[tensor.coordinates[:, lockstep.actor]])
 
 

@@ -70,7 +70,7 @@ def read_market(tensor: SparseTensor) -> Market:
         values = np.asarray(tensor.vocabularies[rating].values, np.float64)
         ratings = values[tensor.coordinates[:, rating]]
         if len(ratings):
-            low, high = rating_sides(values[np.unique(tensor.coordinates[:, rating])])
+            low, high = rating_sides(values[np.flatnonzero(np.bincount(tensor.coordinates[:, rating]))])
             side = np.where(ratings >= high, HIGH, np.where(ratings <= low, LOW, MIDDLE)).astype(np.int64)
             scale = (float(ratings.min()), float(ratings.max()))
         else:

@@ -76,15 +76,17 @@ def read_calendar(vocabulary: Vocabulary, codes: npt.NDArray[np.int32], weights:
     """The bin of each cell, and the calendar they make."""
     starts = np.asarray(vocabulary.values, dtype=np.int64)
     width = vocabulary.bin_seconds or _narrowest(starts)
-    used = starts[np.unique(codes)]
-    first = int(used.min()) if len(used) else 0
-    bins = ((starts - first) // width)[codes]
-    occupied, where = np.unique(bins, return_inverse=True)
-    volume = sum_by(where.reshape(-1), weights, len(occupied))
+    used_codes = np.flatnonzero(np.bincount(codes, minlength=len(starts)))
+    first = int(starts[used_codes].min()) if len(used_codes) else 0
+    bin_of = (starts - first) // width
+    # By code first: there are far fewer of them than cells, and counts are whole numbers, so that no order matters.
+    of_codes = np.bincount(codes, weights=weights, minlength=len(starts))
+    occupied, where = np.unique(bin_of[used_codes], return_inverse=True)
+    volume = sum_by(where.reshape(-1), of_codes[used_codes], len(occupied))
     before = np.concatenate([[0.0], np.cumsum(volume)]) / max(float(volume.sum()), 1.0)
     n_bins = int(occupied[-1]) + 1 if len(occupied) else 0
     rank = np.searchsorted(occupied, np.arange(n_bins + 1)) if n_bins <= LONGEST_TABLE else None
-    return bins, Calendar(occupied, before, n_bins, width, first, windows_for(width), rank)
+    return bin_of[codes], Calendar(occupied, before, n_bins, width, first, windows_for(width), rank)
 
 
 def windows_for(bin_seconds: int) -> tuple[int, ...]:

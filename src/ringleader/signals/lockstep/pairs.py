@@ -337,7 +337,9 @@ def _mean(values: Floats, codes: Codes, size: int) -> Floats:
 def top_mean(values: Floats, codes: Codes, size: int) -> Floats:
     """Mean of the ten largest values of each code, (size,), values below 0 as 0; divided by ten also where fewer."""
     loud = np.flatnonzero(values > 0)
-    order = loud[np.lexsort((-values[loud], codes[loud]))]
+    order = loud[np.argsort(values[loud])[::-1]]
+    order = order[get_backend().stable_order(codes[order], size)]
     entity = codes[order]
-    loudest = np.arange(len(order)) - np.searchsorted(entity, entity) < TOP
+    first = np.concatenate([[0], np.cumsum(np.bincount(entity, minlength=size))])
+    loudest = np.arange(len(order)) - first[entity] < TOP
     return np.asarray(np.bincount(entity[loudest], weights=values[order[loudest]], minlength=size) / TOP)

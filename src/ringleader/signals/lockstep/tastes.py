@@ -81,9 +81,9 @@ def find_tastes(
     item = assign_roles(tensor, actor, settings.items).items[0]
     who, what = (np.ascontiguousarray(tensor.coordinates[:, k]) for k in (actor, item))
     topics = find_topics(who, what, tensor.shape[actor], tensor.shape[item], settings.topics)
-    across = [attraction(tensor, actor, topics.shares, side, ~side, settings) for side in (boost, attack)]
-    alike = np.diag(attraction(tensor, actor, topics.shares, boost, boost, settings))
-    trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(alike - 1.0, 0.1), 0.0, 1.0)
+    met = ((boost, boost), (boost, ~boost), (attack, ~attack))
+    alike, *across = Threads().map(lambda pair: attraction(tensor, actor, topics.shares, *pair, settings), met)
+    trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(np.diag(alike) - 1.0, 0.1), 0.0, 1.0)
     drawn = [product(topics.shares, matrix) for matrix in across]
     return Tastes(topics.shares, drawn[0], drawn[1], _pull(who, what, topics, trust))
 
@@ -100,7 +100,8 @@ def find_topics(who: Codes, what: Codes, n_actors: int, n_items: int, count: int
     for _ in range(SWEEPS):
         counts, by_item = _divided(*of_actors, shares, items), _divided(*of_items, items, shares)
         mixture = counts.sum(axis=0) / max(counts.sum(), 1e-300)
-        shares = (counts + ACTOR_PRIOR * mixture) / (counts.sum(axis=1, keepdims=True) + ACTOR_PRIOR)
+        np.add(counts, ACTOR_PRIOR * mixture, out=shares)
+        shares /= counts.sum(axis=1, keepdims=True) + ACTOR_PRIOR
         items = by_item + (ITEM_PRIOR * len(who) / count) * popularity[:, None]
         items = items / items.sum(axis=0)
     return Topics(shares, counts, items)
@@ -158,17 +159,19 @@ def attraction(
     same = first is second
     for places in cuts(tensor, actor, settings.replace(phases=1)):
         group = places.items.astype(np.int64) * places.n_windows + places.windows
-        seats = [np.bincount(group[cells], minlength=int(group.max()) + 1) for cells in (first, second)]
+        seats = [np.bincount(group[cells], minlength=int(group.max()) + 1) for cells in (first, second)[same:]]
+        seats = seats * 2 if same else seats
         counts = (seats[0] >= 1 + same) & (seats[1] >= 1) & (np.maximum(*seats) <= settings.max_group)
         place = np.cumsum(counts) - 1
         window = np.flatnonzero(counts) % places.n_windows
-        sums = []
-        for cells in (first, second):
+        sums: list[Floats] = []
+        for cells in (first,) if same else (first, second):
             inside = np.flatnonzero(cells & counts[group])
             table = sparse.csr_array(
                 (np.ones(len(inside)), (place[group[inside]], who[inside])), (len(window), len(shares))
             )
             sums.append(table @ shares)
+        sums = sums * 2 if same else sums
         own = np.einsum("gi,gj->ij", *sums)
         pairs = sums[0].sum(axis=1) * sums[1].sum(axis=1)
         if same:  # nobody meets themselves
@@ -190,14 +193,17 @@ def _pull(who: Codes, what: Codes, topics: Topics, trust: Floats) -> Floats:
     """``Tastes.pull``; a topic counts as far as it is trusted to be a taste, (K,)."""
     mixture = topics.counts.sum(axis=0) / max(topics.counts.sum(), 1e-300)
     popularity = np.bincount(what, minlength=len(topics.items)) / max(len(what), 1)
+    nearer = trust * (topics.items / np.maximum(popularity, 1e-300)[:, None] - 1.0)
     pull = np.empty(len(who))
-    for begin in range(0, len(who), ROWS):
+
+    def fill(begin: int) -> None:
         rows = slice(begin, begin + ROWS)
-        items = topics.items[what[rows]]
-        own = topics.shares[who[rows]] * items
+        author, item = who[rows], what[rows]
+        own = topics.shares[author] * topics.items[item]
         own /= np.maximum(own.sum(axis=1, keepdims=True), 1e-300)
-        left = np.maximum(topics.counts[who[rows]] - own, 0.0) + ACTOR_PRIOR * mixture
-        left /= left.sum(axis=1, keepdims=True)
-        nearer = items / np.maximum(popularity[what[rows]], 1e-300)[:, None] - 1.0
-        pull[rows] = np.log(np.maximum(1.0 + (left * trust * nearer).sum(axis=1), 1.0))
+        left = np.maximum(topics.counts[author] - own, 0.0) + ACTOR_PRIOR * mixture
+        drawn = np.einsum("ck,ck->c", left, nearer[item]) / left.sum(axis=1)
+        pull[rows] = np.log(np.maximum(1.0 + drawn, 1.0))
+
+    Threads().map(fill, range(0, len(who), ROWS))
     return pull
