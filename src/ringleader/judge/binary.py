@@ -39,8 +39,8 @@ ASSUMED_SPREAD = 1.0
 """Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
 
 INTERVAL_ROUNDS = 10
-"""Rounds in which the variances of intervals are learned. A hundred labels settle them in four; with a thousand they go on
-growing by a percent a round, and no round is the last."""
+"""Rounds in which the variances of intervals are learned. A hundred labels settle them in four; with a thousand they
+go on growing by a percent a round, and no round is the last."""
 
 
 def fit_head(

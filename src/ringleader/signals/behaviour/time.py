@@ -80,7 +80,7 @@ def read_calendar(vocabulary: Vocabulary, codes: npt.NDArray[np.int32], weights:
     first = int(starts[used_codes].min()) if len(used_codes) else 0
     bin_of = (starts - first) // width
     # By code first: there are far fewer of them than cells, and counts are whole numbers, so that no order matters.
-    of_codes = np.bincount(codes, weights=weights, minlength=len(starts))
+    of_codes = np.bincount(codes, weights=weights, minlength=len(starts)).astype(np.float64)
     occupied, where = np.unique(bin_of[used_codes], return_inverse=True)
     volume = sum_by(where.reshape(-1), of_codes[used_codes], len(occupied))
     before = np.concatenate([[0.0], np.cumsum(volume)]) / max(float(volume.sum()), 1.0)
