@@ -16,7 +16,7 @@ from ringleader.model.start import start_state
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, cut_entities, deal_shares
 from ringleader.signals.cluster import ClusterSignals
-from ringleader.signals.lockstep import LockstepSettings, find_sides
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep, find_sides
 from ringleader.signals.strangers import find_strangers
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -89,6 +89,33 @@ def test_strangers_are_those_of_one_process(market: SparseTensor, actor: int) ->
         found = ClusterSignals(InProcess(workers), market, actor).strangers(settings)
         for name, column in expected._asdict().items():
             np.testing.assert_array_equal(getattr(found, name), column, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("actor", "settings"),
+    [
+        (0, LockstepSettings()),
+        (1, LockstepSettings(topics=5, third_parties=0.0)),
+        (0, LockstepSettings(topics=0, max_group=20, phases=1)),
+    ],
+)
+def test_lockstep_is_that_of_one_process(market: SparseTensor, actor: int, settings: LockstepSettings) -> None:
+    expected = find_lockstep(market, settings, actor=actor)
+    assert actor or (expected.n_pairs > 0 and expected.attack.scores.max() > 0)
+    for workers in WORKERS:
+        found = ClusterSignals(InProcess(workers), market, actor).lockstep(settings).to_arrays()
+        for name, column in expected.to_arrays().items():
+            np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+def test_lockstep_of_one_side_without_times_is_that_of_one_process() -> None:
+    rng = np.random.default_rng(0)
+    tensor = SparseTensor.from_arrays(rng.integers(0, [40, 12], (600, 2)), ["reviewer", "product"])
+    expected = find_lockstep(tensor).to_arrays()
+    for workers in (2, 5):
+        found = ClusterSignals(InProcess(workers), tensor, 0).lockstep().to_arrays()
+        for name, column in expected.items():
+            np.testing.assert_array_equal(found[name], column, err_msg=name)
 
 
 def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.kernels.reference.pairs import memberships
+from ringleader.shares.cells import CellShare
 from ringleader.signals.lockstep import LockstepSettings
-from ringleader.signals.lockstep.meetings import Meetings, Places, expose, meet
+from ringleader.signals.lockstep.meetings import Places, chance_to_meet, groups_of_actors, meet
+from ringleader.signals.lockstep.meetings import expose as expose_actors
+from ringleader.tensor.sparse import SparseTensor
 
 ORACLE = get_backend("reference")
 RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
@@ -35,8 +39,37 @@ def reviews(draw: st.DrawFn) -> tuple[np.ndarray, int, Places]:
     return who, n, Places(item, window, windows)
 
 
+class Meetings(NamedTuple):
+    """The groups of one cut, and which membership each cell is."""
+
+    groups: Groups
+    windows: np.ndarray
+    chance: np.ndarray
+    cells: np.ndarray
+    spots: np.ndarray
+    skipped_groups: int
+    skipped_memberships: int
+
+
 def cut(market: tuple[np.ndarray, int, Places], popularity: float = 1.0, max_group: int = 200) -> Meetings:
-    return meet(*market, LockstepSettings(popularity=popularity, max_group=max_group))
+    who, n, places = market
+    share = CellShare(SparseTensor.from_arrays(np.stack([who, places.items], axis=1))).by(1)
+    settings = LockstepSettings(popularity=popularity, max_group=max_group)
+    met = meet(share, who, n, places, settings)
+    groups = groups_of_actors(met.offsets, met.members, met.log_rate, n, slice(0, n))
+    chance = chance_to_meet(share, met)[1]
+    spots = groups.spots[met.seats]
+    return Meetings(groups, met.windows, chance, met.cells, spots, met.skipped_groups, met.skipped_memberships)
+
+
+def expose(meetings: Meetings, tastes: np.ndarray | None = None, drawn: np.ndarray | None = None) -> Exposure:
+    groups, n = meetings.groups, len(meetings.groups.actor_offsets) - 1
+    actor = np.repeat(np.arange(n), np.diff(groups.actor_offsets))
+    out = expose_actors(actor, meetings.windows[groups.actor_groups], meetings.chance, n)
+    unknown = np.ones((n, 1))
+    return Exposure(
+        *out, len(meetings.chance), unknown if tastes is None else tastes, unknown if drawn is None else drawn
+    )
 
 
 def alike(n: int) -> tuple[np.ndarray, np.ndarray]:

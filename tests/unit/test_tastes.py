@@ -14,6 +14,7 @@ from ringleader.kernels.protocol import Backend, backend_names, get_backend, una
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.lockstep.tastes import attraction, find_tastes, find_topics
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.tensor.vocabulary import Vocabulary
 
 RUNNABLE = [name for name in backend_names() if unavailable(name) is None]
 every_backend = pytest.mark.parametrize("backend", [get_backend(name) for name in RUNNABLE], ids=RUNNABLE)
@@ -49,9 +50,17 @@ def two_communities(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return who.astype(np.int32), what.astype(np.int32)
 
 
+def cells_of(who: np.ndarray, what: np.ndarray) -> SparseTensor:
+    """One cell for each review, in the order given."""
+    vocabularies = tuple(
+        Vocabulary.of_ids(name, map(str, range(n))) for name, n in (("reviewer", 400), ("product", 100))
+    )
+    return SparseTensor(np.stack([who, what], axis=1), np.ones(len(who), np.int64), vocabularies)
+
+
 def test_topics_are_the_communities() -> None:
     who, what = two_communities()
-    topics = find_topics(who, what, 400, 100, 2)
+    topics = find_topics(cells_of(who, what), 0, 1, 2)
     np.testing.assert_allclose(topics.shares.sum(axis=1), 1)
     np.testing.assert_allclose(topics.items.sum(axis=0), 1)
     side = topics.shares[:, 0] > 0.5
@@ -65,8 +74,8 @@ def test_topics_do_not_depend_on_how_accounts_are_numbered() -> None:
     who, what = two_communities(1)
     rng = np.random.default_rng(5)
     people, products, order = rng.permutation(400), rng.permutation(100), rng.permutation(len(who))
-    one = find_topics(who, what, 400, 100, 4)
-    two = find_topics(people[who][order].astype(np.int32), products[what][order].astype(np.int32), 400, 100, 4)
+    one = find_topics(cells_of(who, what), 0, 1, 4)
+    two = find_topics(cells_of(people[who][order], products[what][order]), 0, 1, 4)
     np.testing.assert_allclose(two.shares[people], one.shares, atol=1e-9)
 
 

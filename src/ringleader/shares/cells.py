@@ -8,6 +8,7 @@ and asks nobody.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,6 +68,11 @@ class CellShare:
         """The share of a process from what was sent to it; copied out of the memory in which it came."""
         tensor = SparseTensor(np.array(cells.codes), np.array(cells.counts), cells.vocabularies)
         return cls(tensor, peers, cells.bounds, n_cells=cells.n_cells)
+
+    @property
+    def home(self) -> CellShare:
+        """The share of the first mode's entities."""
+        return self._home
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,18 +164,55 @@ class CellShare:
         first, last = self.own(mode)
         run = _run(self.shape[mode])
         begin, end = first // run, -(-last // run)
-        columns = values.reshape(len(values), int(np.prod(values.shape[1:])))
+        columns = values.reshape(len(values), math.prod(values.shape[1:]))
         place = (codes + np.int64(first)) // run - begin
         sums = [np.bincount(place, weights=column, minlength=end - begin) for column in columns.T]
         leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((end - begin, 0)), np.float64)
+        return self._joined(mode, leaves.reshape(end - begin, *values.shape[1:]))
+
+    def products(self, mode: int, codes: Array, left: Floats, right: Floats) -> Floats:
+        """``total`` of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
+        first, last = self.own(mode)
+        run = _run(self.shape[mode])
+        begin, end = first // run, -(-last // run)
+        edges = np.searchsorted((codes + np.int64(first)) // run, np.arange(begin, end + 1))
+        leaves = np.zeros((end - begin, left.shape[1], right.shape[1]))
+        for leaf, (a, b) in enumerate(itertools.pairwise(edges)):
+            if a < b:
+                leaves[leaf] = np.einsum("gi,gj->ij", left[a:b], right[a:b])
+        return self._joined(mode, leaves)
+
+    def _joined(self, mode: int, leaves: Floats) -> Floats:
+        """The sum of the leaves of all processes: one for each of the runs of a mode's entities owned here."""
         if self.alone:
-            return tree_sum(leaves).reshape(values.shape[1:])
-        owner, level, node = whole_nodes(begin, end)
+            return tree_sum(leaves)
+        run = _run(self.shape[mode])
+        begin = self.own(mode)[0] // run
+        owner, level, node = whole_nodes(begin, begin + len(leaves))
         low, high = (node << level) - begin, ((node + 1) << level) - begin
         found = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
-        mine = TreeNodes(owner, level, node, np.array(found).reshape(len(found), leaves.shape[1]))
+        mine = TreeNodes(owner, level, node, np.array(found).reshape(len(found), *leaves.shape[1:]))
         every = TreeNodes(*(np.concatenate(part) for part in zip(*gather(self.peers, mine), strict=True)))
-        return np.asarray(join_nodes(every, [-(-self.shape[mode] // run)])[0].reshape(values.shape[1:]))
+        return np.asarray(join_nodes(every, [-(-self.shape[mode] // run)])[0])
+
+    def sums(self, keys: Array, values: Floats, size: int) -> Floats:
+        """Sums of values (n, ...) by key below ``size``, over all processes, (size, ...), whatever the order.
+
+        Each value is cut into two whole numbers so short that float64 holds their sums without rounding. Together they
+        have 60 bits below the largest value where there are ten million, never less than 44.
+        """
+        columns = values.reshape(len(values), math.prod(values.shape[1:]))
+        most = max(gather(self.peers, float(np.abs(columns).max(initial=0.0))))
+        bits = 53 - self.count(len(values)).bit_length()
+        scale = 2.0 ** (bits - math.frexp(most)[1])
+        total = np.zeros((2, size, columns.shape[1]))
+        for j, column in enumerate(columns.T):
+            upper = np.rint(column * scale)
+            lower = np.rint((column - upper / scale) * (scale * 2.0**bits))
+            total[0, :, j] = np.bincount(keys, weights=upper, minlength=size)
+            total[1, :, j] = np.bincount(keys, weights=lower, minlength=size)
+        upper, lower = self.count(total)
+        return np.asarray(upper / scale + lower / (scale * 2.0**bits)).reshape(size, *values.shape[1:])
 
     def cell_total(self, values: Array) -> Floats:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""
@@ -206,15 +249,43 @@ class Lookup:
             asked = share.peers.exchange([self.codes[a:b] for a, b in itertools.pairwise(edges)])
             self._asked = [codes - share.own(mode)[0] for codes in asked]
 
+    @property
+    def count(self) -> int:
+        """How many entities are read."""
+        return self.share.shape[self.mode] if self.share.alone else len(self.codes)
+
+    @property
+    def own(self) -> slice:
+        """The places of those that this process owns itself."""
+        first, last = self.share.own(self.mode)
+        return slice(first, last) if self.share.alone else slice(*np.searchsorted(self.codes, [first, last]).tolist())
+
     def places(self, codes: Array) -> Array:
         """The places of codes among the rows that are read."""
         return codes if self.share.alone else np.searchsorted(self.codes, codes).astype(np.int32)
+
+    def named(self, places: Array) -> Array:
+        """The codes at places."""
+        return places if self.share.alone else self.codes[places]
 
     def rows(self, own: Array) -> Array:
         """The values of the entities that were named, from those (n_own, ...) that every process gives of its own."""
         if self.share.alone:
             return own
         return np.concatenate(self.share.peers.exchange([own[asked] for asked in self._asked]))
+
+    def lists(self, offsets: Numbers, *columns: Array) -> tuple[Array, ...]:
+        """The same of lists: that of entity n is ``column[offsets[n]:offsets[n + 1]]``, of each of the columns."""
+        if self.share.alone:
+            return offsets, *columns
+        answers = []
+        for asked in self._asked:
+            length = offsets[asked + 1] - offsets[asked]
+            inside = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+            chosen = np.repeat(offsets[asked], length) + inside
+            answers.append((length, *(column[chosen] for column in columns)))
+        lengths, *lists = (np.concatenate(part) for part in zip(*self.share.peers.exchange(answers), strict=True))
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), *lists
 
 
 def look_up(share: CellShare, mode: int, own: Array, codes: Array) -> Array:

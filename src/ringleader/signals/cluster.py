@@ -11,7 +11,7 @@ from ringleader.errors import RunWarning, WorkerLost, warn_of
 from ringleader.learners.cluster import ATTEMPTS
 from ringleader.runtime.peers import Peers, Workers
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
-from ringleader.signals.lockstep import find_sides
+from ringleader.signals.lockstep import Lockstep, find_lockstep, find_sides, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.tensor.sparse import SparseTensor
@@ -27,6 +27,10 @@ class ClusterSignals:
         self.workers, self.tensor, self.actor = workers, tensor, actor
         self.bounds = cut_entities(tensor, workers.count)
         self._dealt = False
+
+    def lockstep(self, settings: LockstepSettings | None = None) -> Lockstep:
+        """``find_lockstep``"""
+        return joined_lockstep(self._run(_lockstep, self.actor, settings, self.workers.threads))
 
     def strangers(self, settings: LockstepSettings) -> Strangers:
         """``find_strangers``"""
@@ -68,6 +72,16 @@ def _held(memory: dict[str, Any], peers: Peers) -> CellShare:
     share: CellShare = memory["cells"]
     share.peers = peers
     return share
+
+
+def _lockstep(
+    memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings | None, threads: int
+) -> Lockstep:
+    """In a worker: lockstep of its cells and actors."""
+    share = _held(memory, peers)
+    found = find_lockstep(share, settings, actor=actor, threads=threads)
+    share.forget()
+    return found
 
 
 def _strangers(memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings) -> Strangers:

@@ -23,7 +23,7 @@ from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.cluster import ClusterSignals
-from ringleader.signals.lockstep import Lockstep, LockstepSettings, find_lockstep, start_rows
+from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
@@ -106,7 +106,8 @@ def _learn(
         if parameters.get("device", "auto") == "auto":
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
         check_cluster(model_config(chosen, tensor, seed), labels is not None)  # before anything takes its time
-    config, rows, lockstep = _start(chosen, tensor, seed)
+    cluster = None if workers is None else ClusterSignals(workers, tensor, model_config(chosen, tensor, seed).contrast)
+    config, rows, lockstep = _start(chosen, tensor, seed, cluster)
     if old is not None:
         given = "backend" in (parameters["settings"] or {})
         config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))
@@ -169,10 +170,11 @@ def _learn(
     left = 0 if may_settle and settled(history) else None
     last, _ = fit_loop(problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
-    if workers is not None and learner is not None:
-        found = ClusterSignals(workers, tensor, config.contrast)
-        evidence, strangers = learner.evidence(problem, last), found.strangers(LockstepSettings())
-        fitted = replace(fitted, derived=replace(fitted.derived, evidence=evidence, strangers=strangers))
+    if cluster is not None and learner is not None:
+        lockstep = cluster.lockstep() if lockstep is None else lockstep
+        evidence, strangers = learner.evidence(problem, last), cluster.strangers(lockstep.settings)
+        derived = replace(fitted.derived, lockstep=lockstep, evidence=evidence, strangers=strangers)
+        fitted = replace(fitted, derived=derived)
     if fitted.judged:
         fitted.judge.heads()
     if writer is not None:
@@ -208,14 +210,18 @@ def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
 
 
 def _start(
-    parameters: Mapping[str, Any], tensor: SparseTensor, seed: int
+    parameters: Mapping[str, Any], tensor: SparseTensor, seed: int, cluster: ClusterSignals | None
 ) -> tuple[ModelConfig, Floats | None, Lockstep | None]:
     """The settings and, where they ask for them, the rows that lockstep gives to start from, and that lockstep."""
     config = model_config(parameters, tensor, seed)
     if config.start != "lockstep":
         return config, None, None
     with using_threads(parameters["threads"]):
-        lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
+        if cluster is not None:
+            lockstep = cluster.lockstep()
+            cluster.release()  # the sweeps need the memory
+        else:
+            lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
         rows = start_rows(lockstep, config.rank, config.seed)
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)

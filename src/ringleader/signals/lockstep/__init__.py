@@ -15,7 +15,7 @@ from ringleader.signals.lockstep.association import (
     meeting_graph,
     read_folds,
 )
-from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, top_mean
+from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, joined_lockstep, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows
 
@@ -32,6 +32,7 @@ __all__ = [
     "averaged_over_pairs",
     "find_lockstep",
     "find_sides",
+    "joined_lockstep",
     "meeting_graph",
     "read_folds",
     "start_rows",

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
-from ringleader.kernels.pair_layout import Exposure, Groups
+from ringleader.kernels.pair_layout import Groups
 from ringleader.kernels.protocol import get_backend
+from ringleader.shares.cells import CellShare
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -34,13 +35,15 @@ class Places(NamedTuple):
 
 
 class Meetings(NamedTuple):
-    """The groups of one cut of some cells, and which membership each cell is."""
+    """The groups of one cut of some cells, on the items that this process owns."""
 
-    groups: Groups
+    offsets: Numbers  # (G + 1,): members of group g are members[offsets[g]:offsets[g + 1]]
+    members: Codes  # (M,): actors, ascending within a group
     windows: Codes  # (G,)
     n_windows: int
+    log_rate: Floats  # (G,), see ``Groups``
     cells: Numbers  # numbers, among the cells that were cut, of those in a group that counts
-    spots: Numbers  # their memberships, as positions in groups.actor_groups
+    seats: Numbers  # which of the members each of them is
     skipped_groups: int
     skipped_memberships: int
 
@@ -67,11 +70,15 @@ def cuts_on(tensor: SparseTensor, actor: int, item: int, settings: LockstepSetti
         yield Places(codes, number[tensor.coordinates[:, time]], max(len(distinct), 1))
 
 
-def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:
-    """Groups of the reviews by actors ``who`` at ``places``. An actor is in a group once, however often there."""
-    place, group = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
-    order = get_backend().stable_order(who, n_actors)
-    order = order[get_backend().stable_order(group[order], len(place))]
+def meet(share: CellShare, who: Codes, n_actors: int, places: Places, settings: LockstepSettings) -> Meetings:
+    """Groups of the reviews by actors ``who`` at ``places``. An actor is in a group once, however often there.
+
+    share : the cells of the items; who and places are those of some of them.
+    """
+    here = places._replace(items=places.items - np.int32(share.own(share.mode)[0]))
+    place, group = ranks(here.items.astype(np.int64) * places.n_windows + places.windows)
+    order = in_order(who, n_actors)
+    order = order[in_order(group[order], len(place))]
     group, member = group[order], who[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(group) != 0) | (np.diff(member) != 0)
@@ -83,20 +90,42 @@ def meet(who: Codes, n_actors: int, places: Places, settings: LockstepSettings) 
     large = size > settings.max_group
     counting = np.flatnonzero(fits[group])
     offsets = np.concatenate([[0], np.cumsum(size[fits])]).astype(np.int64)
-    members = member[counting]
-    member_group = (np.cumsum(fits) - 1)[group[counting]].astype(np.int32)
-    order = get_backend().stable_order(members, n_actors)
+    seat = np.full(len(member), -1, np.int64)
+    seat[counting] = np.arange(len(counting))
+    seats = seat[which]
+    cells = np.flatnonzero(seats >= 0)
+    return Meetings(
+        offsets,
+        member[counting],
+        (place[fits] % places.n_windows).astype(np.int32),
+        places.n_windows,
+        _log_rate(share, size[fits], place[fits], here, settings.popularity),
+        cells,
+        seats[cells],
+        int(large.sum()),
+        int(size[large].sum()),
+    )
+
+
+def groups_of_actors(offsets: Numbers, members: Codes, log_rate: Floats, n: int, own: slice) -> Groups:
+    """The groups, and which of them each of the actors ``own`` of all n is in; ``spots`` are of their memberships."""
+    group = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+    mine = members
+    if own != slice(0, n):
+        chosen = np.flatnonzero((members >= own.start) & (members < own.stop))
+        mine, group = members[chosen], group[chosen]
+    order = in_order(mine, n)
     spots = np.empty(len(order), np.int64)
     spots[order] = np.arange(len(order))
-    actor_offsets = np.concatenate([[0], np.cumsum(np.bincount(members, minlength=n_actors))]).astype(np.int64)
-    log_rate = _log_rate(size[fits], place[fits], places, settings.popularity)
-    groups = Groups(offsets, members, actor_offsets, member_group[order], spots, log_rate)
-    back = np.full(len(member), -1, np.int64)
-    back[counting] = spots
-    spot = back[which]
-    cells = np.flatnonzero(spot >= 0)
-    windows = (place[fits] % places.n_windows).astype(np.int32)
-    return Meetings(groups, windows, places.n_windows, cells, spot[cells], int(large.sum()), int(size[large].sum()))
+    actor_offsets = np.concatenate([[0], np.cumsum(np.bincount(mine, minlength=n))]).astype(np.int64)
+    return Groups(offsets, members, actor_offsets, group[order], spots, log_rate)
+
+
+def in_order(codes: Codes | Numbers, size: int) -> Numbers:
+    """Numbers of the codes in ascending order of the codes, which are below ``size``; equal ones as they came."""
+    if size > DENSE * (len(codes) + 1000):
+        return np.argsort(codes, kind="stable")
+    return get_backend().stable_order(codes, size)
 
 
 def ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
@@ -110,38 +139,45 @@ def ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
 
 
-def _log_rate(size: Numbers, place: Numbers, places: Places, popularity: float) -> Floats:
+def _log_rate(share: CellShare, size: Numbers, place: Numbers, places: Places, popularity: float) -> Floats:
     """Log of how easily two meet in each group, against the mean: to meet where everyone goes says less than elsewhere.
 
     Half by the size of the group, half by the size its item and its window let expect: a ring that fills a quiet place
     must not make it a popular one.
+
+    places : with items counted from the first that this process owns.
     """
-    if not len(size):
-        return np.zeros(0)
+    cells, groups = share.count(len(places.items)), share.count(len(size))
+    in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
     item, window = place // places.n_windows, place % places.n_windows
-    drawn = np.bincount(places.items)[item] * (np.bincount(places.windows)[window] / len(places.items))
+    of_items = np.bincount(places.items, minlength=1)
+    drawn = of_items[item] * (in_window[window] / max(cells, 1))
     ease = size * np.maximum(drawn, LEAST_DRAWN)
-    return np.asarray(popularity * np.log(ease / ease.mean()))
+    mean = float(share.total(share.mode, item, ease)) / max(groups, 1)
+    return np.asarray(popularity * np.log(ease / mean))
 
 
-def expose(meetings: Meetings, tastes: Floats | None = None, drawn: Floats | None = None) -> Exposure:
-    """mu = sum over windows of d_i d_j sum(s (s - 1)) / (S (S - 1)), degrees d and sizes s within the window.
+def chance_to_meet(share: CellShare, meetings: Meetings) -> tuple[Floats, Floats]:
+    """Of each window its seats S, and sum(s (s - 1)) / (S (S - 1)) over the sizes s of its groups, (n_windows,) each.
 
-    The last factor is the chance that two of the S seats of a window stand at the same table.
-
-    tastes, drawn : (n_actors, K), see ``Exposure``; None where nothing is known of tastes.
+    The second is the chance that two of the seats stand at the same table.
     """
-    groups, n_windows = meetings.groups, meetings.n_windows
-    n = len(groups.actor_offsets) - 1
-    size = np.diff(groups.offsets).astype(np.float64)
-    seats = np.bincount(meetings.windows, weights=size, minlength=n_windows)
-    pairs = np.bincount(meetings.windows, weights=size * (size - 1), minlength=n_windows)
-    chance = pairs / np.maximum(seats * (seats - 1), 1.0)
-    actor = np.repeat(np.arange(n, dtype=np.int64), np.diff(groups.actor_offsets))
-    key, rank = ranks(actor * n_windows + meetings.windows[groups.actor_groups])
+    size, n_windows = np.diff(meetings.offsets).astype(np.float64), meetings.n_windows
+    seats: Floats = share.count(np.bincount(meetings.windows, weights=size, minlength=n_windows).astype(np.float64))
+    pairs = share.count(np.bincount(meetings.windows, weights=size * (size - 1), minlength=n_windows))
+    return np.asarray(seats), np.asarray(pairs / np.maximum(seats * (seats - 1), 1.0))
+
+
+def expose(actor: Numbers, window: Codes, chance: Floats, n: int) -> tuple[Numbers, Codes, Floats]:
+    """How often each of n actors is out: offsets, slots and values of ``Exposure``, from its memberships.
+
+    mu = sum over windows of d_i d_j times the chance of the window, with degrees d within it.
+
+    actor, window : of every membership, actors ascending. chance : of each window.
+    """
+    n_windows = len(chance)
+    key, rank = ranks(actor.astype(np.int64) * n_windows + window)
     degree = np.bincount(rank, minlength=len(key))
     slot = (key % n_windows).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(key // n_windows, minlength=n))]).astype(np.int64)
-    tastes = np.ones((n, 1)) if tastes is None else tastes
-    drawn = np.ones((n, 1)) if drawn is None else drawn
-    return Exposure(offsets, slot, degree * np.sqrt(chance[slot]), n_windows, tastes, drawn)
+    return offsets, slot, np.asarray(degree * np.sqrt(chance[slot]))

@@ -6,46 +6,40 @@ they met away from the crowd. A review's score is the sum, over the others in it
 meetings, so that no meeting vouches for itself; there chance knows tastes. High ratings (boosts) and low ones (attacks)
 are kept apart.
 
-``meetings`` makes the groups, ``tastes`` says what tastes explain, ``start`` makes the start of a fit, ``association``
-has labels flow.
+``meetings`` makes the groups, ``counting`` counts the pairs, ``tastes`` says what tastes explain, ``start`` makes the
+start of a fit, ``association`` has labels flow.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Codes, Floats, Numbers
+from ringleader.arrays import Bools, Codes, Floats
 from ringleader.errors import SettingsError
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
-from ringleader.kernels.protocol import get_backend
-from ringleader.runtime.executor import Threads, using_threads
+from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import processors
+from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
-from ringleader.signals.lockstep.meetings import cuts, expose, meet
+from ringleader.signals.lockstep.counting import count_side
+from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, in_order, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.tastes import find_tastes
 from ringleader.tensor.roles import Roles, assign_roles, sides
 from ringleader.tensor.sparse import SparseTensor
-
-PIECES = 64
-"""Pieces the work is dealt into. The answer does not depend on who takes which, nor on how many there are."""
 
 SINGLE = 0.5
 """Weight of a single meeting's LLR in association, against 1 for that of a pair in lockstep."""
 
 TOP = 10
 """Reviews that make up an entity's loudest part."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +148,6 @@ class Lockstep:
         return cls(settings=settings, single=_unpack("single", arrays), pull=pull, **sides, **about)
 
 
-class SideCount(NamedTuple):
-    """One side, and its groups: counted, skipped, members of the skipped."""
-
-    side: Side
-    tally: Numbers  # (3,)
-
-
 def find_sides(cells: SparseTensor | CellShare, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
     """Which of the cells held here are boosts, and which attacks, (n_cells,) each."""
     share = as_share(cells)
@@ -170,7 +157,7 @@ def find_sides(cells: SparseTensor | CellShare, actor: int, settings: LockstepSe
 
 
 def find_lockstep(
-    tensor: SparseTensor,
+    cells: SparseTensor | CellShare,
     settings: LockstepSettings | None = None,
     *,
     actor: int | str = 0,
@@ -180,26 +167,53 @@ def find_lockstep(
 
     Parameters
     ----------
+    cells : all, or those that this process holds; then graphs have the rows of the actors that it owns, and scores are
+        those of the cells held here.
     actor : the mode whose entities act together.
     threads : by default as many as this process may use; the answer is the same.
     """
+    home = as_share(cells)
     settings = LockstepSettings() if settings is None else settings
-    k = tensor.mode_index(actor)
+    k = home.tensor.mode_index(actor)
     threads = processors() if threads is None else threads
-    chosen = find_sides(tensor, k, settings)
+    chosen = find_sides(home, k, settings)
     with using_threads(threads):
-        tastes = find_tastes(tensor, k, *chosen, settings)
-    drawn = (None, None) if tastes is None else (tastes.boost, tastes.attack)
-    shares = None if tastes is None else tastes.shares
-    boost, attack = (
-        _one_side(tensor, k, cells, settings, threads, shares, towards)
-        for cells, towards in zip(chosen, drawn, strict=True)
+        tastes = find_tastes(home, k, *chosen, settings)
+    unknown = np.ones((home.size(k), 1))
+    shares, *drawn = (unknown, unknown, unknown) if tastes is None else (tastes.shares, tastes.boost, tastes.attack)
+    counted = [
+        count_side(home, k, side, settings, threads, shares, towards)
+        for side, towards in zip(chosen, drawn, strict=True)
+    ]
+    boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted)
+    groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))
+    single = _single_meetings(home, k, settings)
+    pull = np.zeros(home.tensor.n_cells) if tastes is None else tastes.pull
+    both = _together(boost, attack)
+    return Lockstep(settings, k, both, boost, attack, single, groups, skipped, memberships, pull)
+
+
+def joined_lockstep(parts: Sequence[Lockstep]) -> Lockstep:
+    """What several processes have found, as one: of the cells and the actors of each in turn."""
+
+    def side(name: str) -> Side:
+        of_parts: list[Side] = [getattr(part, name) for part in parts]
+        columns = ([getattr(one, column) for one in of_parts] for column in ("scores", "direct"))
+        return Side(_stacked([one.graph for one in of_parts]), *map(np.concatenate, columns))
+
+    boost, attack = side("boost"), side("attack")
+    return replace(
+        parts[0],
+        both=_together(boost, attack),
+        boost=boost,
+        attack=attack,
+        single=_stacked([part.single for part in parts]),
+        pull=np.concatenate([part.pull for part in parts]),
     )
-    both = _together(boost.side, attack.side)
-    groups, skipped, memberships = (int(x) for x in boost.tally + attack.tally)
-    single = _single_meetings(tensor, k, settings)
-    pull = np.zeros(tensor.n_cells) if tastes is None else tastes.pull
-    return Lockstep(settings, k, both, boost.side, attack.side, single, groups, skipped, memberships, pull)
+
+
+def _stacked(rows: list[sparse.csr_array]) -> sparse.csr_array:
+    return sparse.csr_array(sparse.vstack(rows, format="csr"))
 
 
 def _together(boost: Side, attack: Side) -> Side:
@@ -220,108 +234,39 @@ def _unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_arr
     return sparse.csr_array(parts, shape=(rows, columns))
 
 
-def _one_side(
-    tensor: SparseTensor,
-    actor: int,
-    chosen: Bools,
-    settings: LockstepSettings,
-    threads: int,
-    tastes: Floats | None,
-    drawn: Floats | None,
-) -> SideCount:
-    """The largest LLR and the largest score over all cuts."""
-    n = tensor.shape[actor]
-    graph = sparse.csr_array((n, n))
-    scores, direct = np.zeros(tensor.n_cells), np.zeros(tensor.n_cells)
-    tally = np.zeros(3, np.int64)
-    cells = np.flatnonzero(chosen)
-    who = tensor.coordinates[cells, actor]
-    for places in cuts(tensor, actor, settings) if len(cells) else ():
-        here = places._replace(items=places.items[cells], windows=places.windows[cells])
-        meetings = meet(who, n, here, settings)
-        own, support, pairs = _count(meetings.groups, expose(meetings, tastes, drawn), settings, threads)
-        where = cells[meetings.cells]
-        direct[where] = np.maximum(direct[where], own[meetings.spots])
-        scores[where] = np.maximum(scores[where], (own + settings.third_parties * support)[meetings.spots])
-        graph = pairs if not graph.nnz else sparse.csr_array(graph.maximum(pairs))
-        tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
-    return SideCount(Side(_sorted(graph), scores, direct), tally)
-
-
-def _count(
-    groups: Groups, exposure: Exposure, settings: LockstepSettings, threads: int
-) -> tuple[Floats, Floats, sparse.csr_array]:
-    """Score and support of every membership, and the LLR of every pair, of one cut."""
-    n = len(groups.actor_offsets) - 1
-    rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
-    scores, lengths = np.zeros(len(groups.members)), np.zeros(n, np.int64)
-    size = np.diff(groups.offsets)
-
-    def count(span: tuple[int, int]) -> tuple[Codes, Floats, Floats]:
-        return get_backend().lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
-
-    parts = _deal(count, _total(size[groups.actor_groups], groups.actor_offsets), n, threads)
-    columns, values, beyond_tastes = (np.concatenate(column) for column in zip(*parts, strict=True))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    graph, ties = (_positive(part, columns, offsets) for part in (values, np.minimum(beyond_tastes, settings.cap)))
-    support = np.zeros(len(scores))
-    if settings.third_parties > 0 and ties.nnz:
-        support = _support(groups, Graph(ties.indptr.astype(np.int64), ties.indices, ties.data), threads)
-    return scores, support, _sorted(graph)
-
-
-def _positive(values: Floats, columns: Codes, offsets: Numbers) -> sparse.csr_array:
-    """The pairs whose value is not 0, actors x actors."""
-    n = len(offsets) - 1
-    graph = sparse.csr_array((values, columns.copy(), offsets.copy()), shape=(n, n))
-    graph.eliminate_zeros()
-    return graph
-
-
-def _support(groups: Groups, graph: Graph, threads: int) -> Floats:
-    support = np.zeros(len(groups.members))
-    degree = np.diff(graph.offsets)
-
-    def add(span: tuple[int, int]) -> None:
-        get_backend().support_of_groups(groups, graph, support, span)
-
-    _deal(add, _total(degree[groups.members] + 1, groups.offsets), len(graph.offsets) - 1, threads)
-    return support
-
-
-def _total(cost: Numbers, offsets: Numbers) -> Numbers:
-    """Cost of everything up to and with each row of ``offsets``."""
-    total: Numbers = np.concatenate([[0], np.cumsum(cost)])[offsets[1:]]
-    return total
-
-
-def _deal(call: Callable[[tuple[int, int]], T], cost: Numbers, room: int, threads: int) -> list[T]:
-    """``call`` on ranges of about equal cost that together are everything.
-
-    cost : running total. room : what every call has to clear first, so that small work is not cut up.
-    """
-    count = len(cost)
-    pieces = int(np.clip(cost[-1] // (8 * max(room, 1)), 1, PIECES)) if count else 1
-    edges = np.searchsorted(cost, cost[-1] * np.arange(1, pieces) / pieces) if pieces > 1 else np.zeros(0, np.int64)
-    spans = [(int(a), int(b)) for a, b in itertools.pairwise(np.unique(np.concatenate([[0], edges, [count]])))]
-    if not spans:
-        spans = [(0, count)]
-    return Threads(threads).map(call, spans)
-
-
-def _single_meetings(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> sparse.csr_array:
+def _single_meetings(home: CellShare, actor: int, settings: LockstepSettings) -> sparse.csr_array:
     """Memberships of the first cut without sides; a meeting weighs what it would as the only one of an average pair."""
-    n = tensor.shape[actor]
-    if not tensor.n_cells:
+    n = home.size(actor)
+    if not home.n_cells:
         return sparse.csr_array((n, 0))
-    meetings = meet(tensor.coordinates[:, actor], n, next(cuts(tensor, actor, settings)), settings)
-    groups, exposure = meetings.groups, expose(meetings)
-    out = np.flatnonzero(np.diff(groups.actor_offsets))
-    mean = np.bincount(exposure.slots, weights=exposure.values, minlength=exposure.n_slots) / max(len(out), 1)
-    mu = max(float(mean @ mean), settings.floor)
-    weight = SINGLE * np.maximum(-math.log(mu) - 0.5 * groups.log_rate - 1.0, 0.0)  # LLR of c = 1, popularity at half
-    data = np.sqrt(weight)[groups.actor_groups]
-    return sparse.csr_array((data, groups.actor_groups, groups.actor_offsets), shape=(n, len(weight)))
+    item = assign_roles(home.tensor, actor, settings.items).items[0]
+    there = home.by(item)
+    who, places = there.tensor.coordinates[:, actor], next(cuts_on(there.tensor, actor, item, settings))
+    meetings = meet(there, np.ascontiguousarray(who), home.shape[actor], places, settings)
+    mine, group, log_rate, groups = _own_memberships(there, actor, meetings)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(mine, minlength=n))]).astype(np.int64)
+    seats, chance = chance_to_meet(there, meetings)
+    out = home.count(int(np.count_nonzero(np.diff(offsets))))
+    mean = seats * np.sqrt(chance) / max(out, 1)  # of how often an actor is out, by window
+    mu = max(float((mean * mean).sum()), settings.floor)
+    weight = SINGLE * np.maximum(-math.log(mu) - 0.5 * log_rate - 1.0, 0.0)  # LLR of c = 1, popularity at half
+    order = in_order(mine, n)
+    return sparse.csr_array((np.sqrt(weight)[order], group[order], offsets), shape=(n, groups))
+
+
+def _own_memberships(share: CellShare, actor: int, meetings: Meetings) -> tuple[Codes, Codes, Floats, int]:
+    """Memberships of the actors owned here, by group: actor from the first one, number of the group among those of all
+    processes, and its log rate; and how many groups there are."""
+    size = np.diff(meetings.offsets)
+    numbers = np.cumsum([0, *gather(share.peers, len(size))])
+    group = np.repeat(np.arange(len(size), dtype=np.int32), size)
+    columns: tuple[Any, ...] = (meetings.members, group + np.int32(numbers[share.peers.rank]), meetings.log_rate[group])
+    if not share.alone:
+        owner = np.searchsorted(share.bounds[actor], meetings.members, side="right") - 1
+        chosen = [np.flatnonzero(owner == rank) for rank in range(share.peers.count)]
+        parts = share.peers.exchange([tuple(column[some] for column in columns) for some in chosen])
+        columns = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    return columns[0] - np.int32(share.own(actor)[0]), columns[1], columns[2], int(numbers[-1])
 
 
 def _sorted(graph: sparse.csr_array) -> sparse.csr_array:
@@ -338,7 +283,7 @@ def top_mean(values: Floats, codes: Codes, size: int) -> Floats:
     """Mean of the ten largest values of each code, (size,), values below 0 as 0; divided by ten also where fewer."""
     loud = np.flatnonzero(values > 0)
     order = loud[np.argsort(values[loud])[::-1]]
-    order = order[get_backend().stable_order(codes[order], size)]
+    order = order[in_order(codes[order], size)]
     entity = codes[order]
     first = np.concatenate([[0], np.cumsum(np.bincount(entity, minlength=size))])
     loudest = np.arange(len(order)) - first[entity] < TOP

@@ -17,7 +17,9 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import product
 from ringleader.runtime.executor import Threads
-from ringleader.signals.lockstep.meetings import cuts
+from ringleader.runtime.peers import gather
+from ringleader.shares.cells import CellShare, Lookup, as_share
+from ringleader.signals.lockstep.meetings import cuts_on, in_order, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -42,20 +44,22 @@ ROWS = 4_096
 
 
 class Topics(NamedTuple):
-    """A topic model of actors x items.
+    """A topic model of actors x items, of those that this process owns.
 
     shares : (n_actors, K), the topics of each actor, summing to one
     counts : (n_actors, K), reviews of each actor by topic, without the prior
     items  : (n_items, K), the chance of each item within each topic
+    mixture : (K,), share of each topic in the reviews of everyone
     """
 
     shares: Floats
     counts: Floats
     items: Floats
+    mixture: Floats
 
 
 class Tastes(NamedTuple):
-    """What tastes explain.
+    """What tastes explain, of the actors that this process owns and the cells it holds.
 
     shares : (n_actors, K), see ``Topics``
     boost, attack : (n_actors, K), ``shares`` times how far topics bring people together: with ``shares[i] @ boost[j]``
@@ -70,47 +74,69 @@ class Tastes(NamedTuple):
 
 
 def find_tastes(
-    tensor: SparseTensor, actor: int, boost: Bools, attack: Bools, settings: LockstepSettings
+    cells: SparseTensor | CellShare, actor: int, boost: Bools, attack: Bools, settings: LockstepSettings
 ) -> Tastes | None:
     """Tastes of all actors; None where nobody disagrees, and so nothing can be said of them.
 
-    boost, attack : (n_cells,), the two sides.
+    cells : all, or those that this process holds. boost, attack : (n_cells,), the two sides.
     """
-    if not settings.topics or not boost.any() or boost.all():
+    home = as_share(cells)
+    high = home.count(int(boost.sum()))
+    if not settings.topics or high in (0, home.n_cells):
         return None
-    item = assign_roles(tensor, actor, settings.items).items[0]
-    who, what = (np.ascontiguousarray(tensor.coordinates[:, k]) for k in (actor, item))
-    topics = find_topics(who, what, tensor.shape[actor], tensor.shape[item], settings.topics)
+    item = assign_roles(home.tensor, actor, settings.items).items[0]
+    topics = find_topics(home, actor, item, settings.topics)
     met = ((boost, boost), (boost, ~boost), (attack, ~attack))
-    alike, *across = Threads().map(lambda pair: attraction(tensor, actor, topics.shares, *pair, settings), met)
+    threads = Threads() if home.alone else Threads(1)  # processes talk to each other in one order
+    alike, *across = threads.map(lambda pair: attraction(home, actor, topics.shares, *pair, settings), met)
     trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(np.diag(alike) - 1.0, 0.1), 0.0, 1.0)
     drawn = [product(topics.shares, matrix) for matrix in across]
-    return Tastes(topics.shares, drawn[0], drawn[1], _pull(who, what, topics, trust))
+    return Tastes(topics.shares, drawn[0], drawn[1], _pull(home, actor, item, topics, trust))
 
 
-def find_topics(who: Codes, what: Codes, n_actors: int, n_items: int, count: int) -> Topics:
-    """``count`` topics of the reviews by ``who`` of ``what``, by EM with a prior on both sides."""
-    rows = sparse.csr_array((np.ones(len(who)), (who, what)), shape=(n_actors, n_items))
-    columns = sparse.csr_array(rows.T)
-    popularity = np.bincount(what, minlength=n_items) / max(len(who), 1)
-    items = _anchors(rows, columns, popularity, count)
-    shares = np.full((n_actors, count), 1.0 / count)
-    of_actors, of_items = _entries(who, what, n_actors), _entries(what, who, n_items)
-    counts = np.zeros_like(shares)
+def find_topics(cells: SparseTensor | CellShare, actor: int, item: int, count: int) -> Topics:
+    """``count`` topics of the cells, by EM with a prior on both sides."""
+    home = as_share(cells)
+    actors, items = home.by(actor), home.by(item)
+    what, who = actors.tensor.coordinates[:, item], items.tensor.coordinates[:, actor]
+    met = Lookup(home, item, what), Lookup(home, actor, who)
+    what, who = met[0].places(what), met[1].places(who)
+    popularity = _popularity(items, item)
+    graphs = (
+        _graph(actors.own_codes(actor), what, (home.size(actor), met[0].count)),
+        _graph(items.own_codes(item), who, (home.size(item), met[1].count)),
+    )
+    chances = _anchors(home, (actor, item), met, graphs, popularity, count)
+    shares = np.full((home.size(actor), count), 1.0 / count)
+    of_actors = _entries(actors.own_codes(actor), what, home.size(actor))
+    of_items = _entries(items.own_codes(item), who, home.size(item))
+    counts, mixture = np.zeros_like(shares), np.zeros(count)
+    every_actor, every_item = np.arange(home.size(actor)), np.arange(home.size(item))
     for _ in range(SWEEPS):
-        counts, by_item = _divided(*of_actors, shares, items), _divided(*of_items, items, shares)
-        mixture = counts.sum(axis=0) / max(counts.sum(), 1e-300)
+        counts = _divided(*of_actors, shares, met[0].rows(chances))
+        by_item = _divided(*of_items, chances, met[1].rows(shares))
+        mixture = home.total(actor, every_actor, counts)
+        mixture = mixture / max(float(mixture.sum()), 1e-300)
         np.add(counts, ACTOR_PRIOR * mixture, out=shares)
         shares /= counts.sum(axis=1, keepdims=True) + ACTOR_PRIOR
-        items = by_item + (ITEM_PRIOR * len(who) / count) * popularity[:, None]
-        items = items / items.sum(axis=0)
-    return Topics(shares, counts, items)
+        chances = by_item + (ITEM_PRIOR * home.n_cells / count) * popularity[:, None]
+        chances = chances / home.total(item, every_item, chances)
+    return Topics(shares, counts, chances, mixture)
+
+
+def _popularity(items: CellShare, item: int) -> Floats:
+    """Share of each item that this process owns in all cells."""
+    return np.asarray(np.bincount(items.own_codes(item), minlength=items.size(item)) / max(items.n_cells, 1))
+
+
+def _graph(row: Codes, column: Codes, shape: tuple[int, int]) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
 
 
 def _entries(row: Codes, column: Codes, size: int) -> tuple[Numbers, Codes]:
     """Offsets of the rows, and the columns of their entries in ascending order."""
-    order = get_backend().stable_order(column, int(column.max(initial=0)) + 1)
-    order = order[get_backend().stable_order(row[order], size)]
+    order = in_order(column, int(column.max(initial=0)) + 1)
+    order = order[in_order(row[order], size)]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]).astype(np.int64)
     return offsets, np.ascontiguousarray(column[order])
 
@@ -127,83 +153,128 @@ def _divided(offsets: Numbers, columns: Codes, own: Floats, other: Floats) -> Fl
     return counts
 
 
-def _anchors(rows: sparse.csr_array, columns: sparse.csr_array, popularity: Floats, count: int) -> Floats:
+def _anchors(
+    home: CellShare,
+    modes: tuple[int, int],
+    met: tuple[Lookup, Lookup],
+    graphs: tuple[sparse.csr_array, sparse.csr_array],
+    popularity: Floats,
+    count: int,
+) -> Floats:
     """Where topics start, (n_items, K): each at an item with many reviewers whom no earlier topic is near.
 
     Nothing here depends on how accounts are named or numbered, unless two items have the very same weight.
+
+    modes : of actors and items. met : the items that the actors owned here meet, and the actors of the items; graphs
+        are over these, actors x items and items x actors.
     """
+    (actor, item), (rows, columns) = modes, graphs
+    first, item_first = home.own(actor)[0], home.own(item)[0]
     activity = np.maximum(np.asarray(rows.sum(axis=1)).reshape(-1), 1.0)
     weight, left = 1.0 / np.sqrt(activity), np.ones(len(activity))
+    weight_met = met[1].rows(weight)
+    every = np.arange(len(popularity))
     items = np.empty((len(popularity), count))
     for k in range(count):
-        anchor = int(np.argmax(np.round(columns @ (weight * left), 9)))
-        reviewers = np.zeros(len(activity))
-        reviewers[columns.indices[columns.indptr[anchor] : columns.indptr[anchor + 1]]] = 1.0
-        near = columns @ (reviewers * weight)
-        near = near / max(near.sum(), 1e-300)
+        anchor = _first_largest(home, item, np.round(columns @ met[1].rows(weight * left), 9))
+        inside = 0 <= anchor - item_first < len(popularity)
+        own = slice(*columns.indptr[anchor - item_first : anchor - item_first + 2]) if inside else slice(0)
+        known = np.concatenate(gather(home.peers, met[1].named(columns.indices[own])))
+        reviewers = np.zeros(met[1].count)
+        reviewers[known if home.alone else np.isin(met[1].codes, known)] = 1.0
+        near = columns @ (reviewers * weight_met)
+        near = near / max(float(home.total(item, every, near)), 1e-300)
         items[:, k] = 0.5 * near + 0.5 * popularity
-        drawn = (rows @ np.minimum(near / np.maximum(popularity, 1e-300), NEAR)) / activity
-        left = np.where(reviewers > 0, 0.0, left / (1.0 + 0.5 * drawn))
-    return np.asarray(items / items.sum(axis=0))
+        drawn = (rows @ met[0].rows(np.minimum(near / np.maximum(popularity, 1e-300), NEAR))) / activity
+        left = left / (1.0 + 0.5 * drawn)
+        left[known[(known >= first) & (known < first + len(left))] - first] = 0.0
+    return np.asarray(items / home.total(item, every, items))
+
+
+def _first_largest(home: CellShare, mode: int, values: Floats) -> int:
+    """The code of the entity with the largest value, the first of several."""
+    place = int(np.argmax(values)) if len(values) else 0
+    mine = (float(values[place]), -place - home.own(mode)[0]) if len(values) else (-np.inf, 0)
+    return -max(gather(home.peers, mine))[1]
 
 
 def attraction(
-    tensor: SparseTensor, actor: int, shares: Floats, first: Bools, second: Bools, settings: LockstepSettings
+    cells: SparseTensor | CellShare,
+    actor: int,
+    shares: Floats,
+    first: Bools,
+    second: Bools,
+    settings: LockstepSettings,
 ) -> Floats:
     """How much oftener than by chance those of topic a and b meet, (K, K), symmetric: cells ``first`` with ``second``.
 
     first, second : (n_cells,); the same, or apart. Chance is that of their window, whatever the topics.
     """
-    who, size = tensor.coordinates[:, actor], shares.shape[1]
+    home, size = as_share(cells), shares.shape[1]
     met, expected = np.zeros((size, size)), np.zeros((size, size))
-    same = first is second
-    for places in cuts(tensor, actor, settings.replace(phases=1)):
-        group = places.items.astype(np.int64) * places.n_windows + places.windows
-        seats = [np.bincount(group[cells], minlength=int(group.max()) + 1) for cells in (first, second)[same:]]
-        seats = seats * 2 if same else seats
-        counts = (seats[0] >= 1 + same) & (seats[1] >= 1) & (np.maximum(*seats) <= settings.max_group)
-        place = np.cumsum(counts) - 1
-        window = np.flatnonzero(counts) % places.n_windows
-        sums: list[Floats] = []
-        for cells in (first,) if same else (first, second):
-            inside = np.flatnonzero(cells & counts[group])
-            table = sparse.csr_array(
-                (np.ones(len(inside)), (place[group[inside]], who[inside])), (len(window), len(shares))
-            )
-            sums.append(table @ shares)
-        sums = sums * 2 if same else sums
-        own = np.einsum("gi,gj->ij", *sums)
-        pairs = sums[0].sum(axis=1) * sums[1].sum(axis=1)
-        if same:  # nobody meets themselves
-            alone = np.bincount(who[first & counts[group]], minlength=len(shares))
-            own -= np.einsum("gi,gj->ij", shares * alone[:, None], shares)
-            pairs -= sums[0].sum(axis=1)
-        by_window = sparse.csr_array(
-            (np.ones(len(window)), (window, np.arange(len(window)))), (places.n_windows, len(window))
+    for item in assign_roles(home.tensor, actor, settings.items).items:
+        there = home.by(item)
+        one = home.move(first, there)
+        own, by_chance = _met_on(
+            there, actor, shares, (one, one if second is first else home.move(second, there)), settings
         )
-        left, right = (by_window @ one for one in sums)
-        chance = (by_window @ pairs) / np.maximum(left.sum(axis=1) * right.sum(axis=1), 1e-300)
-        by_chance = np.einsum("gi,gj->ij", left * chance[:, None], right)
         met += own + own.T
         expected += by_chance + by_chance.T
     return np.asarray((met + MEETINGS_PRIOR) / (expected + MEETINGS_PRIOR))
 
 
-def _pull(who: Codes, what: Codes, topics: Topics, trust: Floats) -> Floats:
+def _met_on(
+    share: CellShare, actor: int, shares: Floats, chosen: tuple[Bools, Bools], settings: LockstepSettings
+) -> tuple[Floats, Floats]:
+    """How often topics a and b met on the items of one mode, and how often by chance, (K, K) each."""
+    tensor, same = share.tensor, chosen[0] is chosen[1]
+    places = next(cuts_on(tensor, actor, share.mode, settings.replace(phases=1)))
+    items = share.own_codes(share.mode).astype(np.int64)
+    distinct, group = ranks(items * places.n_windows + places.windows)
+    seats = [np.bincount(group[cells], minlength=len(distinct)) for cells in chosen[same:]]
+    seats = seats * 2 if same else seats
+    counts = (seats[0] >= 1 + same) & (seats[1] >= 1) & (np.maximum(*seats) <= settings.max_group)
+    place = np.cumsum(counts) - 1
+    item, window = np.divmod(distinct[counts], places.n_windows)
+    who = tensor.coordinates[:, actor]
+    lookup = Lookup(share, actor, who)
+    met, rows = lookup.places(who), lookup.rows(shares)
+    sums: list[Floats] = []
+    for cells in chosen[same:]:
+        inside = np.flatnonzero(cells & counts[group])
+        sums.append(_graph(place[group[inside]], met[inside], (len(window), lookup.count)) @ rows)
+    sums = [sums[0], sums[-1]]
+    own = share.products(share.mode, item, sums[0], sums[1])
+    pairs = sums[0].sum(axis=1) * sums[1].sum(axis=1)
+    if same:  # nobody meets themselves
+        cells = chosen[0] & counts[group]
+        alone = share.added(actor, who[cells], np.ones(int(cells.sum())))
+        own = own - share.products(actor, np.arange(len(shares)), shares * alone[:, None], shares)
+        pairs = pairs - sums[0].sum(axis=1)
+    left, right = (share.sums(window, one, places.n_windows) for one in sums)
+    met_there = share.sums(window, pairs, places.n_windows)
+    chance = met_there / np.maximum(left.sum(axis=1) * right.sum(axis=1), 1e-300)
+    return own, np.einsum("gi,gj->ij", left * chance[:, None], right)
+
+
+def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats) -> Floats:
     """``Tastes.pull``; a topic counts as far as it is trusted to be a taste, (K,)."""
-    mixture = topics.counts.sum(axis=0) / max(topics.counts.sum(), 1e-300)
-    popularity = np.bincount(what, minlength=len(topics.items)) / max(len(what), 1)
-    nearer = trust * (topics.items / np.maximum(popularity, 1e-300)[:, None] - 1.0)
+    actors = home.by(actor)
+    who, what = actors.own_codes(actor), actors.tensor.coordinates[:, item]
+    lookup = Lookup(home, item, what)
+    chances, popularity = lookup.rows(topics.items), lookup.rows(_popularity(home.by(item), item))
+    what = lookup.places(what)
+    nearer = trust * (chances / np.maximum(popularity, 1e-300)[:, None] - 1.0)
     pull = np.empty(len(who))
 
     def fill(begin: int) -> None:
         rows = slice(begin, begin + ROWS)
-        author, item = who[rows], what[rows]
-        own = topics.shares[author] * topics.items[item]
+        author, met = who[rows], what[rows]
+        own = topics.shares[author] * chances[met]
         own /= np.maximum(own.sum(axis=1, keepdims=True), 1e-300)
-        left = np.maximum(topics.counts[author] - own, 0.0) + ACTOR_PRIOR * mixture
-        drawn = np.einsum("ck,ck->c", left, nearer[item]) / left.sum(axis=1)
+        left = np.maximum(topics.counts[author] - own, 0.0) + ACTOR_PRIOR * topics.mixture
+        drawn = np.einsum("ck,ck->c", left, nearer[met]) / left.sum(axis=1)
         pull[rows] = np.log(np.maximum(1.0 + drawn, 1.0))
 
     Threads().map(fill, range(0, len(who), ROWS))
-    return pull
+    return actors.move(pull, home)
