@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleader.errors import SettingsError
-from ringleader.signals.behaviour import Covariates, behaviour, distinct, read_market
+from ringleader.signals.behaviour import Covariates, behaviour, distinct, read_market, time
 from ringleader.signals.behaviour.distinct import distinct_pairs
-from ringleader.signals.behaviour.time import say_length, windows_for
+from ringleader.signals.behaviour.time import Calendar, near_keys, say_length, windows_for
 from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -476,3 +476,24 @@ def test_distinct_pairs_are_as_unique_has_them(
     found = distinct_pairs(codes[:, 0], codes[:, 1], sizes)
     assert np.array_equal(found.first * sizes[1] + found.second, keys)
     assert np.array_equal(found.where, inverse.reshape(-1))
+
+
+@pytest.mark.parametrize("few", [0, 12], ids=["searched", "compared"])
+@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 2, 200])
+def test_near_keys_are_counted_on_either_side(few: int, length: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "FEW_BINS", few)
+    keys = np.sort(np.random.default_rng(n).choice(2 * n + 1, n, replace=False))
+    behind, ahead = near_keys(keys, length)
+    assert behind.tolist() == [int(((keys > key - length) & (keys <= key)).sum()) for key in keys]
+    assert ahead.tolist() == [int(((keys >= key) & (keys < key + length)).sum()) for key in keys]
+
+
+@pytest.mark.parametrize("n", [3, 50], ids=["fewer than bins", "more than bins"])
+def test_shares_around_bins_are_those_of_each_window(n: int) -> None:
+    occupied = np.array([0, 1, 4, 5, 9])
+    calendar = Calendar(occupied, np.array([0.0, 0.25, 0.375, 0.5, 0.75, 1.0]), 10, WEEK, 0, (1, 3, 6), None)
+    bins = np.random.default_rng(n).integers(0, 10, n)
+    for start, length in ((0, 3), (-2, 3), (-5, 6)):
+        wanted = calendar.share(bins + start, bins + start + length)
+        assert np.array_equal(calendar.share_around(bins, start, length), wanted)

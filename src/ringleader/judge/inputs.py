@@ -77,14 +77,14 @@ class Inputs:
     @cached_property
     def values(self) -> Floats:
         """(n_k, F): all columns in one table."""
-        return frozen(np.column_stack(self.blocks)) if len(self.blocks) > 1 else self.blocks[0]
+        return frozen(_side_by_side(self.blocks)) if len(self.blocks) > 1 else self.blocks[0]
 
     @property
     def unranked(self) -> Floats:
         """The columns behind those whose ranks are known."""
         known = self.ranks.levels.shape[1] if self.ranks is not None else 0
         if known and known == self.blocks[0].shape[1]:
-            return np.column_stack([np.zeros((len(self.blocks[0]), 0)), *self.blocks[1:]])
+            return _side_by_side((self.blocks[0][:, :0], *self.blocks[1:]))
         return self.values[:, known:]
 
     def sentence(self, name: str, code: int) -> str:
@@ -109,7 +109,7 @@ class Inputs:
         return replace(
             self,
             names=(*self.names, *columns),
-            blocks=(*self.blocks, np.column_stack(list(columns.values()))),
+            blocks=(*self.blocks, np.stack(list(columns.values())).T),
             descriptions={**self.descriptions, **descriptions},
             groups={**self.groups, **dict.fromkeys(columns, group)},
         )
@@ -117,6 +117,11 @@ class Inputs:
     def ranked(self) -> Inputs:
         """The same in one block, with the ranks of all its columns."""
         return replace(self, blocks=(self.values,), ranks=rank_all(checked(self.values, self.names)))
+
+
+def _side_by_side(blocks: Sequence[Floats]) -> Floats:
+    """The columns of several tables as those of one, each column in one piece."""
+    return np.concatenate([block.T for block in blocks]).T
 
 
 def pack_inputs(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:

@@ -169,11 +169,11 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Covariat
 def _median_log(entity: Numbers, counts: Floats, n: int, neutral: float) -> Floats:
     """Median of log(1 + counts) of each entity; counts are whole."""
     most = int(counts.max()) + 1 if len(counts) else 1
-    ordered = np.log1p(np.sort(entity * most + counts.astype(np.int64)) % most)
+    ordered = np.sort(entity * most + counts.astype(np.int64))
     number = np.bincount(entity, minlength=n)
     begin = np.cumsum(number) - number
     result = np.full(n, neutral)
     has = number > 0
     low, high = begin + (number - 1) // 2, begin + number // 2
-    result[has] = 0.5 * (ordered[low[has]] + ordered[high[has]])
+    result[has] = 0.5 * (np.log1p(ordered[low[has]] % most) + np.log1p(ordered[high[has]] % most))
     return result

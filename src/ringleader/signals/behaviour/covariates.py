@@ -47,7 +47,7 @@ class Covariates:
     """Behaviour of the entities of one mode.
 
     names : of the columns.
-    values : float64 (n_k, F), finite everywhere.
+    values : float64 (n_k, F), finite everywhere; computed ones have each column in one piece.
     descriptions : for each name one plain sentence.
     groups : for each name the kind of behaviour: volume, concentration, rating, deviation, burst, rhythm, counterpart,
         age or crowd.
@@ -145,11 +145,11 @@ def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = 
     for j in market.ids:
         if j != k:
             columns += counterpart_columns(tensor, market, judged, j)
-    values = np.stack([column.values for column in columns], axis=1)
+    values = np.stack([column.values for column in columns]).T  # a column in one piece: they are ranked one by one
     return Covariates(
         name,
         tuple(column.name for column in columns),
-        np.ascontiguousarray(values),
+        values,
         {column.name: column.sentence for column in columns},
         {column.name: column.group for column in columns},
         {column.name: column.burst for column in columns if column.burst is not None},

@@ -39,12 +39,17 @@ class Judged(NamedTuple):
 
     def mean(self, weights: Floats, values: Floats) -> Floats:
         """Mean over the reviews of each entity; the market's mean for an entity without any."""
-        return ratio(sum_by(self.codes, weights * values, len(self.volume)), self.volume, self.usual(weights, values))
+        weighted = weights * values
+        return ratio(sum_by(self.codes, weighted, len(self.volume)), self.volume, _share(weighted, weights))
 
     def usual(self, weights: Floats, values: Floats) -> float:
         """Mean over all reviews; 0 where there are none."""
-        # Not @: BLAS may add in another order with other threads.
-        return float((weights * values).sum()) / max(float(weights.sum()), 1.0)
+        return _share(weights * values, weights)
+
+
+def _share(weighted: Floats, weights: Floats) -> float:
+    # Not @: BLAS may add in another order with other threads.
+    return float(weighted.sum()) / max(float(weights.sum()), 1.0)
 
 
 class Covariate(NamedTuple):

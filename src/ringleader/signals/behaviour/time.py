@@ -26,6 +26,9 @@ WINDOW_BINS = (1, 10, 60)
 LONGEST_TABLE = 1 << 22
 """Bins up to which the calendar is looked up in a table, not searched."""
 
+FEW_BINS = 12
+"""Length of a window up to which neighbours are compared one by one, not searched."""
+
 PRIOR = 1.0
 """Added to an expectation under the root, so that two reviews of a small account do not make a burst."""
 
@@ -50,6 +53,13 @@ class Calendar(NamedTuple):
     def share(self, first: Numbers, end: Numbers) -> Floats:
         """Share of the market's reviews in bins first <= b < end."""
         return np.asarray(self.before[self.passed(end)] - self.before[self.passed(first)])
+
+    def share_around(self, bins: Numbers, start: int, length: int) -> Floats:
+        """Share of the market's reviews in the ``length`` bins from each of ``bins`` + ``start``."""
+        if self.n_bins > len(bins):
+            return self.share(bins + start, bins + start + length)
+        first = np.arange(self.n_bins) + start
+        return np.asarray(self.share(first, first + length)[bins])
 
 
 class Burst(NamedTuple):
@@ -116,6 +126,23 @@ def active_weeks(codes: Numbers, bins: Numbers, calendar: Calendar) -> Weeks:
     return Weeks(entity * stride + active, stride, entity, active, where)
 
 
+def near_keys(keys: Numbers, length: int) -> tuple[Numbers, Numbers]:
+    """How many keys, each with itself, are less than ``length`` behind it, and how many less than that ahead of it.
+
+    keys : ascending, each once, so that there are at most ``length`` on either side.
+    """
+    position = np.arange(len(keys))
+    if length > FEW_BINS:
+        behind = position + 1 - np.searchsorted(keys, keys - length + 1)
+        return behind, np.searchsorted(keys, keys + length) - position
+    behind, ahead = np.ones(len(keys), np.int64), np.ones(len(keys), np.int64)
+    for apart in range(1, min(length, len(keys))):
+        near = keys[apart:] - keys[:-apart] < length
+        behind[apart:] += near
+        ahead[:-apart] += near
+    return behind, ahead
+
+
 def largest_bursts(
     weeks: Weeks, counted: Sequence[Floats], shares: Sequence[float], volume: Floats, calendar: Calendar, length: int
 ) -> list[Burst]:
@@ -132,16 +159,14 @@ def largest_bursts(
     running = [np.concatenate([[0.0], np.cumsum(kind)]) for kind in counted]
     heads = np.flatnonzero(np.concatenate([[True], weeks.entity[1:] != weeks.entity[:-1]]))
     present = weeks.entity[heads]
-    position = np.arange(rows)
-    windows = (
-        (weeks.bins, position, np.searchsorted(weeks.keys, weeks.keys + length)),
-        (weeks.bins - length + 1, np.searchsorted(weeks.keys, weeks.keys - length + 1), position + 1),
-    )
-    for first, low, high in windows:
-        calm = calendar.share(first, first + length)
+    position, rest = np.arange(rows), volume[weeks.entity] - 1.0
+    behind, ahead = near_keys(weeks.keys, length)
+    windows = ((0, position, position + ahead), (1 - length, position + 1 - behind, position + 1))
+    for start, low, high in windows:
+        first, calm = weeks.bins + start, calendar.share_around(weeks.bins, start, length)
         for kind, share in enumerate(shares):
             seen = running[kind][high] - running[kind][low]
-            others = (volume[weeks.entity] - 1.0) * (calm * share)
+            others = rest * (calm * share)
             z = (np.maximum(seen - 1.0, 0.0) - others) / np.sqrt(others + PRIOR)
             most = np.maximum.reduceat(z, heads)
             burst = best[kind]
@@ -169,10 +194,9 @@ def local_excess(codes: Numbers, n: int, bins: Numbers, weights: Floats, calenda
     first, last = life(weeks, n)
     running = np.concatenate([[0.0], np.cumsum(seen)])
     half = max(calendar.windows[1] // 2, 1)
-    inside = (
-        running[np.searchsorted(weeks.keys, weeks.keys + half + 1)]
-        - running[np.searchsorted(weeks.keys, weeks.keys - half)]
-    )
+    behind, ahead = near_keys(weeks.keys, half + 1)
+    position = np.arange(len(weeks.keys))
+    inside = running[position + ahead] - running[position + 1 - behind]
     born, died = first[weeks.entity], last[weeks.entity] + 1
     whole = calendar.share(born, died)
     around = calendar.share(np.maximum(weeks.bins - half, born), np.minimum(weeks.bins + half + 1, died))
