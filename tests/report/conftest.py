@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -11,6 +12,14 @@ from ring_market import HOSTILE, detector, ring_labels, ring_table
 import ringleader as rl
 from ringleader.tables.relation import Example
 from ringleader.tensor.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_account_pages() -> Iterator[None]:
+    """Reports of the tests have 24 account pages instead of 150, which differ in nothing but their number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ringleader.report.accounts.MOST", 24)
+        yield
 
 
 @pytest.fixture(scope="session")

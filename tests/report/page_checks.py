@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
-SAVED = "data:text/csv;base64,"
+SAVED = "data:text/csv;charset=utf-8,"
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,7 @@ def test_names_lead_to_account_pages_with_reviews_and_reasons(context: Context, 
 def test_tables_can_be_saved_from_the_page(context: Context, page: str) -> None:
     links = [a for a in parse(page).all("a") if "download" in a.attributes]
     assert len(links) >= len(context.rankings) + len(context.accounts)
-    text = base64.b64decode(links[0].attributes["href"].split(",", 1)[1]).decode()
+    text = unquote(links[0].attributes["href"].split(",", 1)[1])
     table = pd.read_csv(io.StringIO(text))
     assert list(table["entity"][:3]) == [row.name for row in context.rankings[0].rows[:3]]
 
@@ -121,12 +122,38 @@ def test_the_members_of_a_core_are_all_named_with_what_is_believed_and_known_of_
     assert "are known bad" in core.verdict and "the model doubts" in core.verdict
 
 
+def test_a_core_is_linked_from_the_table_of_cores_and_its_verdict_stands_there(context: Context, page: str) -> None:
+    table = next(t for t in parse(page).all("table") if t.all("caption")[0].text == "All cores")
+    assert [a.attributes["href"] for a in table.all("a") if a.text == "1"] == ["#core1"]
+    assert [e.text for e in table.all("th")][len(context.cores_table.header) - 1] == "verdict"
+    assert context.cores_table.rows[0][-1] in ("ring", "honest group?")
+    inside = next(d for d in parse(page).all("details") if d.attributes.get("class") == "core")
+    assert any(e.attributes.get("id") == "core1" for e in inside.all("p")), "a browser opens what holds the target"
+
+
+def test_dates_in_sentences_are_not_broken_into_lines(page: str) -> None:
+    dates = [e.text for e in parse(page).all("time")]
+    assert len(dates) > 20 and all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in dates)
+
+
+def test_as_many_account_pages_stay_as_fit(model: Model, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = page.count('<section class="account"')
+    monkeypatch.setattr(report, "LARGEST", len(page.encode()) - 20_000)
+    smaller = report.page(model)
+    left = smaller.count('<section class="account"')
+    assert 0 < left < pages and f"leaves out: {pages - left} account page" in smaller
+    room = report.LARGEST - len(smaller.encode())
+    largest = max(len(part.encode()) for part in page.split('<section class="account"')[1:-1])
+    assert 0 <= room < largest + 1_000, "one more would not fit"
+    assert faults(smaller) == []
+
+
 def test_every_section_is_in_the_navigation_and_every_word_is_explained(page: str) -> None:
     root = parse(page)
     linked = {a.attributes["href"][1:] for a in root.all("nav")[0].all("a")}
     sections = {e.attributes["id"] for e in root.all("main")[0].children if e.tag == "section"}
     assert sections <= linked
-    explained = [e for e in root.all("dt") if e.attributes.get("id", "").startswith("word-")]
+    explained = [e.all("dt")[0] for e in root.all("div") if e.attributes.get("id", "").startswith("word-")]
     words = ("evidence", "lockstep", "core", "density", "expected", "log10_p", "calibration", "effective rank")
     assert set(words) <= {e.text for e in explained}
 

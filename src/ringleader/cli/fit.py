@@ -252,6 +252,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
             {"mode": detector.tensor_.modes[target.mode], "target": target.name, "kind": head.kind, "note": head.note}
             | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
             for target, head in zip(detector.targets_, detector.heads_ or (), strict=False)
+            if len(target.codes)
         ],
         "unknown_covariates": dict(detector.user_columns_.unknown),
         "unused": _unused(detector),

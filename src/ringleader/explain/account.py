@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
@@ -18,7 +17,6 @@ from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import NAMED, Met, shared_cells
 from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts
 from ringleader.explain.phrases import span
-from ringleader.explain.reasons import own_cores
 from ringleader.explain.sentences import reasons
 from ringleader.judge import LabelFree, Scorer
 from ringleader.known.labels import Target
@@ -68,7 +66,8 @@ def account(
     said = row.get("probability", row.get("value", np.nan))
     labelled = row["label"] == row["label"] and scorer.kind == "head"
     about = facts.beliefs
-    met = [facts.alike.strongest(partners), *(facts.with_mode(j).strongest(partners) for j in facts.counterpart_modes)]
+    all_met = [facts.alike, *map(facts.with_mode, facts.counterpart_modes)]
+    met = [m.strongest(partners) for m in all_met]
     return Account(
         mode=tensor.modes[k],
         entity=row["entity"],
@@ -83,15 +82,12 @@ def account(
         reasons_for=speaking_for,
         reasons_against=against,
         partners=tuple(_partner(own, about[m.mode], m, i) for m in met for i in range(len(m.codes))),
-        cores=_core_rows(own_cores(tensor, k, code, snapshot.cores())),
+        partner_count=sum(len(m.strongest(len(m.codes)).codes) for m in all_met),
+        cores=tuple(core.number for core in snapshot.cores().of(tensor.modes[k], code)),
         reviews=_reviews(own, signals),
         activity=activity(own),
         ratings=rating_counts(own),
     )
-
-
-def _core_rows(table: pd.DataFrame) -> tuple[dict[str, Any], ...]:
-    return tuple({str(name): value for name, value in row.items()} for row in table.to_dict("records"))
 
 
 def believed(snapshot: Described, own: OwnReviews, target: Target | None) -> dict[int, Believed]:

@@ -133,9 +133,12 @@ class AccountReviews:
     def page(self, start: int = 0, stop: int | None = None, *, marked: bool = False) -> pd.DataFrame:
         """Rows ``start`` to ``stop`` of them, or of the marked alone: a column for each mode, count, log_odds,
         evidence, lockstep, marked. Only these rows are decoded. Names that modes have taken get a ``_``."""
+        return self.rows(np.flatnonzero(self.marked)[start:stop] if marked else np.arange(len(self.cells))[start:stop])
+
+    def rows(self, rows: Numbers) -> pd.DataFrame:
+        """The rows of these numbers, with the columns of ``page``."""
         import pandas as pd
 
-        rows = np.flatnonzero(self.marked)[start:stop] if marked else np.arange(len(self.cells))[start:stop]
         cells = self.cells[rows]
         columns: dict[str, Any] = {
             v.mode: v.decode(self.tensor.coordinates[cells, k]) for k, v in enumerate(self.tensor.vocabularies)
@@ -163,7 +166,8 @@ class Account:
     intercept : what an average account has, in the unit of the reasons
     reasons_for, reasons_against : the largest first; none against is said as ``NOTHING_AGAINST``
     partners  : with whom it acts: of its own mode first, each mode's most surprising first
-    cores     : rows of the table of cores it is in, with ``strength``: the probability that it belongs
+    partner_count : how many partners it has in all, of every mode
+    cores     : numbers of the cores it is in
     reviews   : all of them
     activity, ratings : over time and by rating, against the market's; None without times or ratings
     """
@@ -181,7 +185,8 @@ class Account:
     reasons_for: tuple[Reason, ...]
     reasons_against: tuple[Reason, ...]
     partners: tuple[Partner, ...]
-    cores: tuple[Mapping[str, Any], ...]
+    partner_count: int
+    cores: tuple[int, ...]
     reviews: AccountReviews
     activity: Activity | None
     ratings: RatingCounts | None

@@ -113,7 +113,7 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
             return Said(("Nobody met it more often than was to be expected",), False)
         here, there = own.near
         both = own.codes(met.mode, there) == met.codes[0]
-        others = f"; so did {counted(len(met.codes) - 1, 'other')}" if len(met.codes) > 1 else ""
+        others = f"; it met {counted(len(met.codes) - 1, 'other')} too often as well" if len(met.codes) > 1 else ""
         last = (
             f" met on {int(met.meetings[0]):,} of its {met.of:,} {plural(mode_name(facts, met.via))}"
             f"{when(facts, np.concatenate([here[both], there[both]]))}, where {number(float(met.expected[0]))} were "

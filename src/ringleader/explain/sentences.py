@@ -97,8 +97,9 @@ def _say(facts: Facts, kind: str, names: Sequence[str], positive: bool) -> Said:
         return _as_input(facts, kind, names[0])
     if said.bad is None or said.bad == positive or facts.target is None:
         return said
-    usual = "bad" if positive else "good"
-    return Said((*said.parts, f"; all else equal, known {usual} accounts have this more often"))
+    looks, usual = ("harmless", "bad") if positive else ("bad", "good")
+    rest = f"; alone it looks {looks}, but among accounts otherwise alike the known {usual} have it more often"
+    return Said((*said.parts, rest))
 
 
 def _as_input(facts: Facts, kind: str, name: str) -> Said:

@@ -181,7 +181,8 @@ def _why_not(label: Floats) -> str:
     if bad in (0, len(label)):
         missing = "accounts at random as good" if bad else "abusive accounts too"
         kind = "abusive" if bad else "good"
-        return f"all {len(label)} labels are {kind}, so nothing tells the two apart (label some {missing})"
+        every = "both" if len(label) == 2 else f"all {len(label)}"
+        return f"{every} labels are {kind}, so nothing tells the two apart (label some {missing})"
     return ""
 
 

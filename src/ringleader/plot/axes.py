@@ -1,7 +1,7 @@
 """Charts of a model: axes in, axes out.
 
 ``rl.plot.core(model, 1)`` draws on new axes and returns them; ``rl.plot.core(model, 1, ax=ax)`` draws on yours.
-The same functions draw the charts of ``ringleader report``.
+``ringleader report`` shows the same charts, written as SVG (``report.svg``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+import re
 from pathlib import Path
 
 from ringleader.detector import RingDetector
@@ -18,6 +18,8 @@ __all__ = ["LARGEST", "page", "write_report"]
 
 LARGEST = 2_000_000
 """Bytes of a page, whatever the size of the data."""
+NOTE = 300
+"""Bytes that it takes to say what was left out."""
 
 
 def page(model: RingDetector, since: RingDetector | None = None) -> str:
@@ -29,14 +31,20 @@ def page(model: RingDetector, since: RingDetector | None = None) -> str:
     drawn: dict[tuple[str, Chart], str] = {}
     text = render(context, drawn)
     if len(text.encode()) > LARGEST and context.accounts:
-        bare = len(render(replace(context, accounts=()), drawn).encode())
-        share = max(LARGEST - bare, 0) / (len(text.encode()) - bare)
-        context = fewer_accounts(context, int(share * len(context.accounts)))
+        context = fewer_accounts(context, _that_fit(text.encode()))
         text = render(context, drawn)
     while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
         context = smaller
         text = render(context, drawn)
     return text
+
+
+def _that_fit(text: bytes) -> int:
+    """How many of the account pages of a page that is too large may stay, the first ones."""
+    starts = [match.start() for match in re.finditer(b'<section class="account"', text)]
+    over = len(text) - LARGEST + NOTE
+    end = text.index(b"</section>", starts[-1])
+    return max(sum(end - start >= over for start in starts) - 1, 0)
 
 
 def write_report(model: RingDetector, path: str | os.PathLike[str], since: RingDetector | None = None) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.explain import NOTHING_AGAINST, Account, Mention, Partner, Reason
+from ringleader.explain import NOTHING_AGAINST, Account, Mention, Reason, account
 from ringleader.explain.parts import Activity, RatingCounts
 from ringleader.report.context import AccountPage, Bars, Piece, ShownReason, Table
 from ringleader.snapshot import Snapshot
@@ -16,18 +16,19 @@ from ringleader.wording import (
     counted,
     harmless,
     number,
-    probability,
     said_of_label,
     said_of_unit,
     say_judged,
     say_time,
+    short_probability,
 )
 
 MOST = 150
 """Accounts that have a page, where it stays small enough."""
 REVIEWS = 20
 """Reviews that a page shows: those that weigh most, and the latest."""
-PARTNERS = 8
+PARTNERS, COUNTERPARTS = 6, 3
+"""Partners that a page shows: of the account's own mode, and of each other one."""
 BARS = 60
 """Bars of a timeline."""
 
@@ -52,7 +53,7 @@ class Accounts:
         """The account as data."""
         wanted = mode, entity, target
         if wanted not in self._described:
-            self._described[wanted] = self.snapshot.account(mode, entity, target)
+            self._described[wanted] = account(self.snapshot, mode, entity, target, partners=PARTNERS)
         return self._described[wanted]
 
     def reasons_for(self, mode: str, entity: Any, target: str | None) -> tuple[ShownReason, ...]:
@@ -71,31 +72,34 @@ class Accounts:
         """The pages. back : by mode the anchor of its ranking."""
         return tuple(self._page(self.described(*wanted), back[wanted[0]]) for wanted in self.wanted)
 
-    def _page(self, account: Account, back: str) -> AccountPage:
-        said = (*account.reasons_for, *account.reasons_against)
-        rank = f"Rank {account.row['rank']:,} of {counted(account.of, harmless(account.mode, 30))}"
-        label = account.label
+    def _page(self, one: Account, back: str) -> AccountPage:
+        said = (*one.reasons_for, *one.reasons_against)
+        rank = f"Rank {one.row['rank']:,} of {counted(one.of, harmless(one.mode, 30))}"
+        label = one.label
         return AccountPage(
-            key=self.key(account.mode, account.entity),
-            mode=harmless(account.mode, 30),
-            name=harmless(cell(account.entity, ".15g")),
+            key=self.key(one.mode, one.entity),
+            mode=harmless(one.mode, 30),
+            name=harmless(cell(one.entity, ".15g")),
             back=back,
-            standing=f"{rank}, {counted(account.row['reviews'], 'review')}; {say_judged(account.row, account.target)}.",
-            label="" if label is None else _sentence(said_of_label(label, account.target, account.without_label)),
+            standing=f"{rank}, {counted(one.row['reviews'], 'review')}; {say_judged(one.row, one.target)}.",
+            label="" if label is None else _sentence(said_of_label(label, one.target, one.without_label)),
             unit=said_of_unit(said[0].unit if said else ""),
-            reasons_for=tuple(map(self.shown, account.reasons_for)),
-            reasons_against=tuple(map(self.shown, account.reasons_against)),
+            reasons_for=tuple(map(self.shown, one.reasons_for)),
+            reasons_against=tuple(map(self.shown, one.reasons_against)),
             nothing=_sentence(NOTHING_AGAINST),
-            partners=self._partners(account.partners),
-            cores=tuple(int(row["core"]) for row in account.cores),
-            reviews=_reviews(account),
-            activity=_activity(account.activity) if account.activity is not None else None,
-            ratings=_ratings(account.ratings) if account.ratings is not None else None,
+            partners=self._partners(one),
+            cores=one.cores,
+            reviews=_reviews(one),
+            activity=_activity(one.activity) if one.activity is not None else None,
+            ratings=_ratings(one.ratings) if one.ratings is not None else None,
         )
 
-    def _partners(self, partners: Sequence[Partner]) -> Table:
+    def _partners(self, one: Account) -> Table:
+        """Partners of its own mode, then a few of each other one."""
         header = ("partner", "mode", "met", "expected", "from", "to", "where", "judged", "label")
-        shown = partners[:PARTNERS]
+        shown = [p for p in one.partners if p.mode == one.mode][:PARTNERS]
+        for mode in dict.fromkeys(p.mode for p in one.partners if p.mode != one.mode):
+            shown += [p for p in one.partners if p.mode == mode][:COUNTERPARTS]
         rows = tuple(
             (
                 harmless(cell(p.entity, ".15g")),
@@ -105,31 +109,27 @@ class Accounts:
                 p.first,
                 p.last,
                 ", ".join(harmless(name, 30) for name in p.where[:3]) + (", …" if p.meetings > 3 else ""),
-                probability(p.probability) if p.probability == p.probability else f"score {p.score:.3g}",
+                short_probability(p.probability) if p.probability == p.probability else f"score {p.score:.3g}",
                 {1.0: "known bad", 0.0: "known good"}.get(p.label, "" if p.label != p.label else f"{p.label:g}"),
             )
             for p in shown
         )
-        return Table(header, rows, len(partners) - len(shown), tuple(self.key(p.mode, p.entity) for p in shown))
+        return Table(header, rows, one.partner_count - len(shown), tuple(self.key(p.mode, p.entity) for p in shown))
 
 
-def _reviews(account: Account) -> Table:
+def _reviews(one: Account) -> Table:
     """The reviews that weigh most and the latest others, in the order of time; the account's own column is left out."""
-    marked = np.flatnonzero(account.reviews.marked)
-    others = np.flatnonzero(~account.reviews.marked)[: max(REVIEWS - len(marked), 0)]
-    whole = account.reviews.page(0, int(max([*marked, *others, -1])) + 1)
-    rows = whole.iloc[np.sort(np.concatenate([marked, others]))]
-    names = [v.mode for v in account.reviews.tensor.vocabularies if v.mode != account.mode]
+    reviews = one.reviews
+    marked = np.flatnonzero(reviews.marked)
+    others = np.flatnonzero(~reviews.marked)[: max(REVIEWS - len(marked), 0)]
+    rows = np.sort(np.concatenate([marked, others]))
+    frame = reviews.rows(rows)
+    names = [v.mode for v in reviews.tensor.vocabularies if v.mode != one.mode]
     header = (*(harmless(name, 30) for name in names), "log_odds", "weighs")
-    shown = tuple(
-        (
-            *(harmless(say_time(v) if hasattr(v, "isoformat") else cell(v)) for v in (row[name] for name in names)),
-            f"{row['log_odds' if 'log_odds' not in names else 'log_odds_']:.2f}",
-            "most" if row["marked" if "marked" not in names else "marked_"] else "",
-        )
-        for row in rows.to_dict("records")
-    )
-    return Table(header, shown, len(account.reviews) - len(shown))
+    columns: list[list[str]] = [[harmless(cell(value)) for value in frame[name].tolist()] for name in names]
+    columns.append([f"{odds:.2f}" for odds in reviews.log_odds[rows].tolist()])
+    columns.append(["most" if loud else "" for loud in reviews.marked[rows].tolist()])
+    return Table(header, tuple(zip(*columns, strict=True)), len(reviews) - len(rows))
 
 
 def _activity(activity: Activity) -> Bars:

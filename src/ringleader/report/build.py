@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 import ringleader
-from ringleader.cores import Core, Cores
+from ringleader.cores import Cores
+from ringleader.cores.tables import free_name
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
@@ -31,7 +32,6 @@ MANY_SUBJECTS = 8
 
 def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     """Everything the page says about a model; with ``since``, what changed against that one."""
-    tensor = model.tensor_
     report = about.check_report(model)
     cores = model.cores()
     wanted = subjects(model)
@@ -42,7 +42,8 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     heldout, heldout_note = _heldout(model, wanted)
     command, notes = about.command(model, report)
     listed = cores[:CORES_LISTED]
-    frame = listed.frame(tensor)
+    frame = _with_verdicts(model, listed)
+    by_code = {mode: model.scores_by_code(mode) for mode in dict.fromkeys(m for core in cores for m in core.members)}
     source = about.source_name(report)
     return Context(
         title=f"Ringleader report{f' on {source}' if source else ''}",
@@ -57,8 +58,9 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
                 tuple(harmless(cell(v, ".3g", thousands=True)) for v in row) for row in frame.itertuples(index=False)
             ),
             len(cores) - len(listed),
+            tuple(f"core{core.number}" for core in listed),
         ),
-        cores=tuple(core_section(model, core, accounts, _judged(model, core)) for core in cores[:CORES]),
+        cores=tuple(core_section(model, core, accounts, by_code) for core in cores[:CORES]),
         cores_total=len(cores),
         heldout=heldout,
         heldout_note=heldout_note,
@@ -92,9 +94,11 @@ def _same_notes(same: list[Subject]) -> tuple[str, ...]:
     return tuple(f"{heading(subject)}: nearly the same as those above, and not listed again." for subject in same)
 
 
-def _judged(model: RingDetector, core: Core) -> dict[str, pd.DataFrame]:
-    """By mode, the scores of those among whom the members of a core are."""
-    return {mode: model.scores_by_code(mode) for mode in core.members}
+def _with_verdicts(model: RingDetector, cores: Cores) -> pd.DataFrame:
+    """The table of cores, and whether each is rather a ring or an honest group."""
+    frame = cores.frame(model.tensor_)
+    frame[free_name("verdict", frame.columns)] = [verdict.word for verdict in model.snapshot_.verdicts(cores)]
+    return frame
 
 
 def _lead(model: RingDetector, report: Mapping[str, Any] | None) -> str:

@@ -11,8 +11,7 @@ from ringleader.errors import SettingsError
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.report.accounts import Accounts
 from ringleader.report.context import CoreMembers, CoreSection, Fact, Table
-from ringleader.report.ranking import short_probability
-from ringleader.wording import counted, harmless, percent, plural, power_of_ten
+from ringleader.wording import counted, harmless, percent, plural, power_of_ten, short_probability
 
 SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
 DOUBTED = 0.5

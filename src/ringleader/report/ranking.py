@@ -14,7 +14,7 @@ from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
 from ringleader.report.accounts import Accounts
 from ringleader.report.context import Ranked, RankingSection, Table
-from ringleader.wording import cell, harmless, plural
+from ringleader.wording import cell, harmless, plural, short_probability
 
 TOP, OTHER_TOP = 50, 15
 """Entities that are listed: for the main target of a mode, and for each other one."""
@@ -90,8 +90,8 @@ def alike(model: RingDetector, subject: Subject, main: Subject) -> bool:
 
 
 def _table(frame: pd.DataFrame) -> Table:
-    rows = tuple(tuple(harmless(cell(value)) for value in row) for row in frame.itertuples(index=False))
-    return Table(tuple(str(name) for name in frame.columns), rows)
+    columns = [[harmless(cell(value)) for value in frame[name].tolist()] for name in frame.columns]
+    return Table(tuple(str(name) for name in frame.columns), tuple(zip(*columns, strict=True)))
 
 
 def _ranked(
@@ -126,11 +126,6 @@ def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> l
             for code in np.intersect1d(core.members[mode].codes, codes).tolist():
                 numbers[code].append(core.number)
     return [tuple(numbers[int(code)]) for code in codes]
-
-
-def short_probability(value: float) -> str:
-    """93.4%, and towards the ends what it is beyond."""
-    return f"{value:.1%}" if 0.0005 <= value <= 0.9995 else ("> 99.9%" if value > 0.5 else "< 0.1%")
 
 
 def _place(value: float) -> float | None:

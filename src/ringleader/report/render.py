@@ -7,9 +7,11 @@ import csv
 import hashlib
 import io
 import re
+from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from ringleader.plot.charts import Chart
@@ -23,6 +25,7 @@ SHOWN = 10
 SHORT = 16
 """Letters of a cell that is not broken into lines."""
 PAGE = {"light": "#f4f6f8", "dark": "#0d1218"}
+DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b", re.ASCII)
 NUMERIC = re.compile(r"^[-+<>]?\s?[\d.,]+(e[-+]?\d+)?%?$")
 
 
@@ -31,29 +34,36 @@ def render(context: Context, known: dict[tuple[str, Chart], str] | None = None) 
 
     known : charts that were drawn before, by name and chart; those drawn now are added.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["numeric"] = lambda text: bool(NUMERIC.match(text))
-    environment.filters["kind"] = _kind
-    environment.filters["aside"] = _aside
-    environment.filters["csv_address"] = csv_address
-    template = environment.from_string(_file("page.html.j2"))
     style = stylesheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     charts = context.charts()
     known = {} if known is None else known
     known |= svgs({name: chart for name, chart in charts.items() if (name, chart) not in known})
-    drawn = {name: Markup(known[name, chart]) for name, chart in charts.items()}  # reduced to shapes and texts
-    return template.render(
+    drawn = {name: Markup(known[name, chart]) for name, chart in charts.items()}  # shapes, and texts that are escaped
+    return _template().render(
         report=context,
         svgs=drawn,
         style=Markup(style),  # our own file
         style_hash=f"sha256-{digest}",
         shown=SHOWN,
         with_section=frozenset(core.number for core in context.cores),
-        with_core=frozenset(str(core.number) for core in context.cores),
-        with_page=frozenset(account.key for account in context.accounts) - {""},
-        words={fact.name: f"word-{i}" for i, fact in enumerate(context.words)},
+        with_page=frozenset(
+            [*(account.key for account in context.accounts), *(f"core{core.number}" for core in context.cores)]
+        )
+        - {""},
+        words={fact.name: {"key": f"word-{i}", "meaning": fact.value} for i, fact in enumerate(context.words)},
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["numeric"] = lambda text: bool(NUMERIC.match(text))
+    environment.filters["kind"] = _kind
+    environment.filters["aside"] = _aside
+    environment.filters["dated"] = _dated
+    environment.filters["csv_address"] = csv_address
+    return environment.from_string(_file("page.html.j2"))
 
 
 def stylesheet() -> str:
@@ -70,7 +80,7 @@ def csv_address(table: Table) -> str:
     text = io.StringIO()
     rows = [[defused(cell) for cell in row] for row in (table.header, *table.rows)]
     csv.writer(text, lineterminator="\n").writerows(rows)
-    return "data:text/csv;base64," + base64.b64encode(text.getvalue().encode()).decode()
+    return "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;/()!*=@")
 
 
 def _kind(cell: str) -> str:
@@ -82,6 +92,11 @@ def _kind(cell: str) -> str:
 def _aside(text: str) -> Markup:
     """A text that may be in any script: set apart, so that its direction does not spill over."""
     return escape(text) if text.isascii() else Markup("<bdi>{}</bdi>").format(text)
+
+
+def _dated(text: str) -> Markup:
+    """A sentence whose dates are not broken into lines."""
+    return Markup(DATE.sub(r"<time>\g<0></time>", str(_aside(text))))
 
 
 def _variables(colours: dict[str, str]) -> str:

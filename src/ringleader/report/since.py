@@ -13,8 +13,8 @@ from ringleader.plot.score_data import column_of
 from ringleader.report.accounts import Accounts
 from ringleader.report.context import Change, Since
 from ringleader.report.groups import people
-from ringleader.report.ranking import Subject, short_probability
-from ringleader.wording import counted, harmless, plural
+from ringleader.report.ranking import Subject
+from ringleader.wording import counted, harmless, plural, short_probability
 
 LISTED = 10
 """Accounts that are listed for each change."""
