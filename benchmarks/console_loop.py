@@ -1,6 +1,6 @@
 """What the loop of the console is worth: how many of the bad a person finds who works the queue.
 
-    python benchmarks/console_loop.py [--write] [--reviews 40000] [--seeds 5]
+    python benchmarks/console_loop.py [--write] [--family generated|taste] [--reviews 40000] [--seeds 5]
 
 A simulated analyst who knows the truth decides 200 reviewers, one after the other, from nothing known. After every five
 decisions the model learns from all of them, as the console does behind a person who is quick. ``top``, ``uncertain``,
@@ -33,7 +33,7 @@ from ringleader.snapshot import Snapshot
 MODE, TARGET = "reviewer", "abuse"
 EVERY = 5
 BUDGETS = (50, 100, 200)
-FIRST_SEED = 2_100
+FIRST_SEEDS = {"generated": 2_100, "taste": 2_200}
 
 
 def generated(reviews: int, seed: int) -> tuple[object, set[str]]:
@@ -51,7 +51,7 @@ def tasteful(reviews: int, seed: int) -> tuple[object, set[str]]:
     return _with_bad(taste_market(reviews, kind="loyal", seed=seed))
 
 
-FAMILIES = {"generated marketplace": generated, "taste market": tasteful}
+FAMILIES = {"generated": ("Generated marketplace", generated), "taste": ("Taste market", tasteful)}
 
 
 def served(snapshot: Snapshot, before: Served | None = None) -> Served:
@@ -89,7 +89,7 @@ def by_boosting(base: Served, bad: np.ndarray) -> tuple[list[int], np.ndarray]:
 
 def measure(family: str, reviews: int, seed: int) -> dict[str, list[float]]:
     """Way -> how many of the bad were found after each budget, and the AUC on the rest (NaN where all were found)."""
-    table, names = FAMILIES[family](reviews, seed)
+    table, names = FAMILIES[family][1](reviews, seed)
     model = rl.RingDetector(random_state=seed).fit(rl.read_reviews(table))
     base = served(model.snapshot_)
     population = base.populations[base.mode(MODE)]
@@ -108,28 +108,34 @@ def measure(family: str, reviews: int, seed: int) -> dict[str, list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the table into docs/console.md")
+    parser.add_argument("--family", choices=list(FAMILIES), help="measure one, and write its section alone")
     parser.add_argument("--reviews", type=int, default=40_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    lines = []
-    for family in FAMILIES:
+    for family in [options.family] if options.family else FAMILIES:
+        seeds = range(FIRST_SEEDS[family], FIRST_SEEDS[family] + options.seeds)
         figures: dict[str, list[list[float]]] = defaultdict(list)
-        for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
+        for seed in seeds:
             for name, row in measure(family, options.reviews, seed).items():
                 figures[name].append(row)
                 print(family, seed, name, [round(v, 3) for v in row], flush=True)
-        bad, of = np.mean(figures.pop("in the market"), axis=0)
-        lines += ["", f"{family[:1].upper()}{family[1:]}: {bad:.0f} of {of:,.0f} reviewers are bad, on average.", ""]
-        lines += [f"| queue | {' | '.join(f'after {n}' for n in BUDGETS)} | AUC on the rest |", "|---|" + "---:|" * 4]
-        for name, rows in figures.items():
-            mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) if len(rows) > 1 else np.zeros(4)
-            cells = [f"{m:.0f} ± {s:.0f}" for m, s in zip(mean[:3], spread[:3], strict=True)]
-            lines.append(f"| {name} | {' | '.join(cells)} | {mean[3]:.3f} ± {spread[3]:.3f} |")
-    about = f"Means and standard deviations over {options.seeds} seeds, {options.reviews:,} reviews. {describe()}"
-    text = "\n".join([*lines, "", about])
-    print(text)
-    if options.write:
-        write_section("console.md", "loop", text)
+        text = table_of(FAMILIES[family][0], figures, seeds, options.reviews)
+        print(text)
+        if options.write:
+            write_section("console.md", f"loop-{family}", text)
+
+
+def table_of(name: str, figures: dict[str, list[list[float]]], seeds: range, reviews: int) -> str:
+    """The section of one family: how many of the bad were found, and the ranking of the rest."""
+    bad, of = np.mean(figures.pop("in the market"), axis=0)
+    lines = [f"{name}: {bad:.0f} of {of:,.0f} reviewers are bad, on average.", ""]
+    lines += [f"| queue | {' | '.join(f'after {n}' for n in BUDGETS)} | AUC on the rest |", "|---|" + "---:|" * 4]
+    for way, rows in figures.items():
+        mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) if len(rows) > 1 else np.zeros(4)
+        cells = [f"{m:.0f} ± {s:.0f}" for m, s in zip(mean[:3], spread[:3], strict=True)]
+        lines.append(f"| {way} | {' | '.join(cells)} | {mean[3]:.3f} ± {spread[3]:.3f} |")
+    about = f"Means and standard deviations over seeds {seeds[0]} to {seeds[-1]}, {reviews:,} reviews. {describe()}"
+    return "\n".join([*lines, "", about])
 
 
 if __name__ == "__main__":
