@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.server
-import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from served_console import Opened, run_console, wait_until
+from chromium import entity, saved, tab_of
+from served_console import Opened, run_console
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP evil.test 127.0.0.1"),
-]
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "phone": ("light", 390, 844)}
 PAGES = [
@@ -34,50 +27,6 @@ PAGES = [
     "/help",
     "/search?q=r",
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not os.access(CHROMIUM, os.X_OK):
-        pytest.skip(f"no browser at {CHROMIUM}; install chromium to test the console in one")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, headless=True)
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def expect() -> Any:
-    from playwright.sync_api import expect as expected
-
-    expected.set_options(timeout=30_000)
-    return expected
-
-
-@contextlib.contextmanager
-def tab_of(browser: Any, opened: Opened, faults: list[str] | None = None, **more: Any) -> Iterator[Any]:
-    """A tab that is let in; what goes wrong in it is collected."""
-    context = browser.new_context(**more)
-    context.set_default_timeout(30_000)
-    tab = context.new_page()
-    if faults is not None:
-        tab.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-        tab.on("pageerror", lambda error: faults.append(str(error)))
-        tab.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        tab.on("request", lambda r: r.url.startswith((opened.url, "data:")) or faults.append(f"request: {r.url}"))
-    tab.goto(opened.link())
-    yield tab
-    context.close()
-
-
-def entity(tab: Any) -> str:
-    found: str = tab.locator("form[data-decide]").get_attribute("data-entity")
-    return found
-
-
-def saved(opened: Opened, count: int) -> None:
-    wait_until(opened, lambda: opened.console.live.store.last >= count)
 
 
 def test_the_whole_loop_by_keyboard_alone(browser: Any, opened: Opened, expect: Any) -> None:

@@ -12,6 +12,11 @@ import pytest
 from served_console import MARKET, Opened, run_console, wait_until
 
 import ringleader as rl
+from ringleader.console.account_page import reviews
+from ringleader.console.addresses import Addresses
+from ringleader.console.decisions import DecisionStore
+from ringleader.errors import StorageError
+from ringleader.wording import cell
 
 PAGES = [
     *(
@@ -91,6 +96,22 @@ def test_reviews_are_paged_and_follow_the_window(shared: Opened) -> None:
     assert sum(counts) == total and min(counts) > 0
 
 
+def test_the_table_of_reviews_holds_what_the_account_says(shared: Opened) -> None:
+    served = shared.console.live.served
+    addresses = Addresses(served)
+    for mode, name in (("seller", "rings0"), ("reviewer", "ring3"), ("product", "ringp1")):
+        account = served.snapshot.account(mode, name)
+        frame = account.reviews.page(0, 25).drop(columns=[mode, "count", "log_odds", "marked"])
+        found = reviews(served, addresses, account)
+        assert [column["name"] for column in found["columns"]] == frame.columns.tolist()
+        texts = [[cell["text"] for cell in row["cells"]] for row in found["rows"]]
+        for row, simple in zip(texts, frame.itertuples(index=False), strict=True):
+            digits = [".2f" if column in ("evidence", "lockstep") else ".4g" for column in frame.columns]
+            assert row == [cell(value, form) for value, form in zip(simple, digits, strict=True)]
+        links = {cell["url"] for row in found["rows"] for cell in row["cells"]} - {""}
+        assert links and {shared.client().get(url).status_code for url in sorted(links)[:5]} == {200}
+
+
 def test_a_decision_by_a_form_goes_to_the_next_account(opened: Opened) -> None:
     client = opened.client()
     page = client.get("/queue?mode=seller&by=top").text
@@ -140,6 +161,23 @@ def test_a_label_file_is_shown_before_it_is_taken_in(opened: Opened) -> None:
     for name, content in (("labels.exe", text), ("labels.csv", "a,b\n1,2\n"), ("../../labels.csv", b"\xff\x00")):
         refused = client.post("/decisions/import", files={"file": (name, content)})
         assert refused.status_code == 422, name
+
+
+def test_an_import_that_found_the_disk_full_is_tried_again_by_the_same_button(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = opened.client()
+    preview = client.post("/decisions/import", files={"file": ("labels.csv", "mode,entity,label\nseller,s4,1\n")})
+    action = re.search(r'action="(/decisions/import/\w+)"', preview.text)[1]  # type: ignore[index]
+
+    def full(*arguments: object, **named: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(DecisionStore, "append", full)
+        assert client.post(action).status_code == 507
+    assert client.post(action).status_code == 303
+    assert [event.entity for event in opened.console.live.store.events()] == ["s4"]
 
 
 def test_the_first_page_says_what_changed_since_the_last_look(opened: Opened) -> None:

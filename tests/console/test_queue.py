@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ringleader.console.live import Served, serve_snapshot
-from ringleader.console.queue import LEASE_SECONDS, ORDERS, Leases, upcoming
+from ringleader.console.population import Standing
+from ringleader.console.queue import AHEAD, LEASE_SECONDS, ORDERS, Ahead, Leases, _uncertain, upcoming
 from ringleader.errors import SettingsError
 from ringleader.snapshot import load
 
@@ -41,6 +43,34 @@ def test_uncertain_is_nearest_to_even_odds(served: Served) -> None:
     distance = np.abs(standing.probability - 0.5)
     rest = np.setdiff1d(np.flatnonzero(np.isnan(standing.label)), codes)
     assert (np.diff(distance[codes]) >= 0).all() and distance[codes].max() <= distance[rest].min()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_of_equally_uncertain_accounts_the_widest_interval_comes_first(count: int) -> None:
+    standing = Standing.__new__(Standing)
+    standing.probability = np.array([0.9, 0.5, 0.5, 0.5, 0.5, 0.1])
+    standing.lower, standing.upper = np.zeros(6), np.array([0.0, 0.2, 0.8, 0.4, 0.6, 0.0])
+    standing.population = SimpleNamespace(size=6)  # type: ignore[assignment]
+    found = _uncertain(standing, lambda codes: np.ones(len(codes), np.bool_), count)
+    assert found == [2, 4, 3, 1, 0, 5][:count]
+
+
+@pytest.mark.parametrize("by", ["top", "uncertain", "random"])
+def test_what_was_found_ahead_is_what_would_be_found_now(served: Served, by: str) -> None:
+    ahead, out = Ahead(), list[int]()
+    for _ in range(2 * AHEAD):
+        wanted = upcoming(served, "reviewer", by, out, 1)
+        assert ahead.next(served, "reviewer", by, [], out, None) == wanted
+        out += wanted
+
+
+def test_the_diverse_queue_shows_everybody_once(served: Served) -> None:
+    ahead, out = Ahead(), list[int]()
+    size = served.standing("seller").population.size
+    while found := ahead.next(served, "seller", "diverse", out[::2], out[1::2], None):
+        out += found
+    assert sorted(out) == np.flatnonzero(np.isnan(served.standing("seller").label)).tolist() and len(out) < size
+    assert out[:10] == upcoming(served, "seller", "diverse", [], 10)
 
 
 def test_random_goes_on_where_it_was(served: Served) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,3 +132,45 @@ def test_runs_say_what_they_learned_from_and_how_good_they_were(parts: tuple[Dec
     assert newest.about["people"] == {"ada": 1} and oldest.about["learned"] == 0
     assert 0 <= newest.about["quality"]["reviewer"]["auc"] <= 1
     assert len(newest.about["first"]["reviewer"]) == 50
+
+
+def test_a_model_that_is_left_half_written_is_told_once_and_followed_when_it_is_whole(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, live, worker = parts
+    monkeypatch.setattr("ringleader.console.refit.LOOK_SECONDS", 0.02)
+    told, failed, done = list[str](), threading.Semaphore(0), threading.Event()
+    worker.on_error = told.append
+
+    def look(event: Mapping[str, Any]) -> None:
+        if event["kind"] == "refit" and event["state"] == "failed":
+            failed.release()
+        if live.served.until == 1:
+            done.set()
+
+    live.listen(look)
+    manifest = live.folder / "manifest.json"
+    whole = manifest.read_bytes()
+    worker.start()
+    manifest.write_bytes(whole[: len(whole) // 2])
+    for _ in range(3):
+        assert failed.acquire(timeout=60)
+    assert len(told) == 1
+    manifest.write_bytes(whole)
+    decide(store, "rings5", "bad")
+    worker.wake()
+    assert done.wait(60)
+    worker.stop()
+
+
+def test_a_refit_begins_at_once_and_rests_behind_another(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, worker = parts
+    waited: list[float] = []
+    monkeypatch.setattr(worker._condition, "wait", lambda seconds: waited.append(seconds) or worker._turn(None))
+    worker.wake()
+    assert worker._wait() and waited == []
+    worker._rested = time.monotonic() + 30
+    worker.wake()
+    assert worker._wait() and 20 < waited[0] <= 30

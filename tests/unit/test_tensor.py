@@ -163,3 +163,19 @@ def test_merging_adds_up_the_cells_of_both(few: int, n_new: int, monkeypatch: py
     joined = merge.merge(first, new)
     assert np.array_equal(joined.coordinates, second.coordinates)
     assert np.array_equal(joined.counts, second.counts)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 40])
+def test_few_names_are_found_and_read_as_many_are(count: int) -> None:
+    names = [f"n{i}" for i in range(50)]
+    vocabulary = Vocabulary.of_ids("seller", names)
+    wanted = [*names[::-1][: max(count - 1, 0)], *(["nobody"] if count else [])]
+    codes = vocabulary.lookup(wanted)
+    assert codes.dtype == np.int32 and codes.tolist() == [names.index(n) if n in names else -1 for n in wanted]
+    there = codes[codes >= 0]
+    assert vocabulary.decode(there).tolist() == [n for n in wanted if n in names]
+    assert vocabulary.decode(there).dtype == object
+    with pytest.raises(IndexError):
+        vocabulary.decode(np.full(count + 1, 50))
+    with pytest.raises(IndexError):
+        vocabulary.decode(np.full(count + 1, -1))

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from ringleader.arrays import Numbers
 from ringleader.console.addresses import Addresses, with_query
 from ringleader.console.deciding import Console, new_key
 from ringleader.console.live import Served
@@ -27,7 +27,6 @@ KEPT = 256
 REVIEWS = 25
 """Reviews of a page."""
 HEIGHT = 60
-HIDDEN_COLUMNS = ("count", "log_odds", "marked")
 
 
 class AccountCache:
@@ -62,13 +61,14 @@ def page_rows(
     """Rows of accounts as pages show them: with a harmless name, an address, and what a decision needs to know."""
     rows = account_rows(console.live, served, mode, codes, target)
     about = served.target(mode, target)
-    for row in rows:
+    heads = console.live.store.heads([(mode, row["entity"], about) for row in rows])
+    for row, head in zip(rows, heads, strict=True):
         row.setdefault("probability", None)
         row |= {
             "name": shown_name(row["entity"]),
             "mode": mode,
             "target": about,
-            "head": console.live.store.head((mode, row["entity"], about)),
+            "head": head,
             "url": with_query(addresses.account(mode, row["entity"], row["code"]), {"target": target}),
             "key": new_key(),
         }
@@ -153,35 +153,23 @@ def reviews(
 ) -> dict[str, Any]:
     """A page of an account's reviews, the latest first, within a window of time; or those that weigh most alone."""
     own = account.reviews if window is None else within(account.reviews, window)
-    frame = own.page(start, start + REVIEWS, marked=marked)
-    modes = [v.mode for v in served.tensor.vocabularies]
-    flags = frame[next(c for c in reversed(list(frame.columns)) if str(c).startswith("marked"))]
-    once = bool((frame.iloc[:, len(modes)] == 1).all())
-    shown = [
-        c
-        for i, c in enumerate(frame.columns)
-        if c != account.mode
-        and not (i >= len(modes) and str(c).rstrip("_") in HIDDEN_COLUMNS and (c != "count" or once))
-    ]
-    columns = {c: frame[c].tolist() for c in shown}
-    marks = flags.tolist()
+    picked = (np.flatnonzero(own.marked) if marked else np.arange(len(own)))[start : start + REVIEWS]
+    columns = review_columns(served, addresses, own, picked, account.mode)
+    marks = own.marked[picked].tolist()
     rows = [
-        {
-            "marked": bool(marks[i]) and not marked,
-            "cells": [_cell(served, addresses, c, column[i]) for c, column in columns.items()],
-        }
-        for i in range(len(frame))
+        {"marked": mark and not marked, "cells": cells}
+        for mark, *cells in zip(marks, *(column["cells"] for column in columns), strict=True)
     ]
     about = {"mode": account.mode, "code": account.code, "target": account.target}
     about |= {"from": window[0], "to": window[1]} if window is not None else {}
     later, earlier = start + REVIEWS, max(start - REVIEWS, 0)
     return {
-        "columns": [{"name": harmless(str(c), 30).replace("_", " "), "numeric": _numeric(frame[c])} for c in shown],
+        "columns": columns,
         "rows": rows,
         "total": None if marked else len(own),
         "from": start + 1,
-        "to": start + len(frame),
-        "marked_shown": not marked and bool(flags.any()),
+        "to": start + len(rows),
+        "marked_shown": not marked and any(marks),
         "previous": with_query("/reviews", {**about, "start": earlier}) if start > 0 else "",
         "next": with_query("/reviews", {**about, "start": later}) if later < len(own) else "",
     }
@@ -204,19 +192,34 @@ def within(own: AccountReviews, window: tuple[int, int]) -> AccountReviews:
     return own
 
 
-def _numeric(column: pd.Series) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+def review_columns(
+    served: Served, addresses: Addresses, own: AccountReviews, picked: Numbers, mode: str
+) -> list[dict[str, Any]]:
+    """The columns of some of an account's reviews: every other mode, how many where that is not one, and how loud."""
+    tensor, cells = served.tensor, own.cells[picked]
+    columns = []
+    for k, vocabulary in enumerate(tensor.vocabularies):
+        if vocabulary.mode == mode:
+            continue
+        codes, numeric = tensor.coordinates[cells, k], vocabulary.kind == "number"
+        texts = [shown_name(cell(value)) for value in vocabulary.decode(codes)]
+        urls = [""] * len(texts)
+        if vocabulary.mode in addresses.slugs:
+            names = zip(vocabulary.text(codes), codes.tolist(), strict=True)
+            urls = [addresses.account(vocabulary.mode, name, code) for name, code in names]
+        columns.append(_column(vocabulary.mode, texts, numeric=numeric, urls=urls))
+    counts = tensor.counts[cells].tolist()
+    if any(count != 1 for count in counts):
+        columns.append(_column("count", [f"{count:,}" for count in counts], numeric=True))
+    for name, values in (("evidence", own.evidence), ("lockstep", own.lockstep)):
+        columns.append(_column(name, [cell(value, ".2f") for value in values[picked].tolist()], numeric=True))
+    return columns
 
 
-def _cell(served: Served, addresses: Addresses, column: str, value: Any) -> dict[str, Any]:
-    """A cell of the table of reviews; accounts are links."""
-    url = ""
-    if column in addresses.slugs:
-        code = served.populations[served.mode(column)].code(str(value))
-        url = addresses.account(column, str(value), code) if code is not None else ""
-    text = shown_name(cell(value, ".2f" if column in ("evidence", "lockstep") else ".4g"))
-    numeric = isinstance(value, (int, float, np.integer, np.floating))
-    return {"text": text, "url": url, "numeric": numeric}
+def _column(name: str, texts: list[str], *, numeric: bool, urls: list[str] | None = None) -> dict[str, Any]:
+    links = urls or [""] * len(texts)
+    cells = [{"text": text, "url": url, "numeric": numeric} for text, url in zip(texts, links, strict=True)]
+    return {"name": harmless(name, 30).replace("_", " "), "numeric": numeric, "cells": cells}
 
 
 def partner_groups(

@@ -12,7 +12,7 @@ from ringleader.console.population import Filters
 from ringleader.console.problems import ProblemDetails
 from ringleader.console.queue import upcoming
 from ringleader.console.rows import account_details, account_rows, decision_row
-from ringleader.console.verdict import LONGEST_NOTE, Verdict
+from ringleader.console.verdict import LONGEST_NOTE, Decision, Verdict
 from ringleader.errors import SettingsError
 from ringleader.wording import json_ready
 
@@ -190,7 +190,7 @@ def api_router(console: Console) -> APIRouter:
         return DecisionPage(items=items, next=items[-1].id if len(events) > limit else None)
 
     @router.post("/decisions", status_code=201, tags=["decisions"])
-    def decide(
+    async def decide(
         body: DecisionRequest,
         request: Request,
         response: Response,
@@ -198,15 +198,19 @@ def api_router(console: Console) -> APIRouter:
         if_match: Annotated[str | None, Header(alias="If-Match", max_length=40)] = None,
     ) -> DecisionItem:
         """Decides on an account. A 2xx means that it is on disk: 201 the first time, 200 for the same key again."""
-        draft = console.draft(live.served, body.mode, body.entity, body.verdict, body.note, body.target)
-        who = console.who(request.cookies)
-        (made,), new = console.decide([draft], key=idempotency_key, who=who, expected=seen(if_match))
+        who, expected = console.who(request.cookies), seen(if_match)
+
+        def saved() -> tuple[list[Decision], bool]:
+            draft = console.draft(live.served, body.mode, body.entity, body.verdict, body.note, body.target)
+            return console.decide([draft], key=idempotency_key, who=who, expected=expected)
+
+        (made,), new = await console.threads.decide(saved)
         response.status_code = 201 if new else 200
         response.headers["ETag"] = f'"{made.id}"'
         return DecisionItem(**decision_row(made, store))
 
     @router.post("/decisions/{number}/revert", status_code=201, tags=["decisions"])
-    def revert(
+    async def revert(
         number: Annotated[int, Path(ge=1, le=2**62)],
         request: Request,
         response: Response,
@@ -214,8 +218,8 @@ def api_router(console: Console) -> APIRouter:
         idempotency_key: Key = None,
     ) -> DecisionPage:
         """Takes a decision back, and with it all that were made at once with it."""
-        who = console.who(request.cookies)
-        made, new = console.revert(number, key=idempotency_key, who=who, note=body.note if body else "")
+        who, note = console.who(request.cookies), body.note if body else ""
+        made, new = await console.threads.decide(console.revert, number, key=idempotency_key, who=who, note=note)
         response.status_code = 201 if new else 200
         return DecisionPage(items=[DecisionItem(**decision_row(event, store)) for event in made], next=None)
 

@@ -44,6 +44,7 @@ def plain_app(console: Console) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        lifespan=console.threads.lifespan,
     )
     pages = Pages(console)
     app.include_router(api_router(console))

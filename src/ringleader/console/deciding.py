@@ -6,13 +6,14 @@ import getpass
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from ringleader.console.decisions import Decision, Draft
 from ringleader.console.guard import Keys
 from ringleader.console.live import Live, Served
 from ringleader.console.refit import Refitter
+from ringleader.console.threads import Threads
 from ringleader.console.verdict import LONGEST_NAME, Verdict
 from ringleader.errors import SettingsError
 from ringleader.wording import harmless
@@ -32,6 +33,7 @@ class Console:
     worker: Refitter
     keys: Keys
     port: int
+    threads: Threads = field(default_factory=Threads)
 
     @property
     def who_cookie(self) -> str:

@@ -113,13 +113,7 @@ class DecisionStore:
         self._current: dict[AccountKey, Decision] = {}
         self._reverted: set[int] = set()
         with self._guarded("open"):
-            self._database = sqlite3.connect(
-                self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("PRAGMA foreign_keys = ON")
-            self._database.executescript(SCHEMA)
+            self._database = self._connect()
             self._catch_up()
 
     # -- writing ------------------------------------------------------------------------------------
@@ -221,10 +215,13 @@ class DecisionStore:
 
     def head(self, account: AccountKey) -> int:
         """The number of the last event about an account; 0 where there is none."""
+        return self.heads([account])[0]
+
+    def heads(self, accounts: Sequence[AccountKey]) -> list[int]:
+        """The same of many."""
         with self._lock:
             self._catch_up()
-            own = self._histories.get(account)
-            return own[-1].id if own else 0
+            return [own[-1].id if (own := self._histories.get(account)) else 0 for account in accounts]
 
     def is_reverted(self, number: int) -> bool:
         return number in self._reverted
@@ -311,6 +308,18 @@ class DecisionStore:
             since = [e for e in self._histories[event.account] if e.reverts == draft.reverts]
             raise ConflictError(f"decision {draft.reverts} was taken back already", since)
 
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("PRAGMA foreign_keys = ON")
+            database.executescript(SCHEMA)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """A transaction that begins with the right to write, so that what it reads is what it changes."""
@@ -320,10 +329,18 @@ class DecisionStore:
                 self._catch_up()
                 yield
                 self._database.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    self._open_anew(error)
                 raise
+
+    def _open_anew(self, error: sqlite3.OperationalError) -> None:
+        """Where SQLite could not open the file to write, it opened it to read alone: the next attempt may do better."""
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+            stale, self._database = self._database, self._connect()
+            stale.close()
 
     @contextmanager
     def _guarded(self, verb: str) -> Iterator[None]:

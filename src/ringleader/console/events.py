@@ -37,8 +37,8 @@ async def stream(live: Live) -> AsyncIterator[bytes]:
     stop = live.listen(listener)
     try:
         served = live.served
-        hello = {"kind": "hello", "run": served.number, "sentence": served.sentence, "refit": dict(live.refit_state)}
-        yield encoded(hello)
+        hello = {"kind": "hello", "run": served.number, "last": live.store.last, "sentence": served.sentence}
+        yield encoded({**hello, "refit": dict(live.refit_state)})
         while True:
             try:
                 event = await asyncio.wait_for(waiting.get(), BEAT_SECONDS)

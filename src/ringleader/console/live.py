@@ -6,7 +6,7 @@ Readers take ``Live.served`` once and answer from it; whatever the refit does me
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from ringleader.wording import counted, harmless, plural
 
 FIRST = 50
 """Accounts at the head of a ranking whose coming and going is told."""
+MANY = 200
+"""Decisions made at once that pages are told of one by one."""
 
 
 def shown_modes(tensor: SparseTensor) -> tuple[int, ...]:
@@ -229,9 +231,10 @@ class Live:
         for listener in listeners:
             listener(event)
 
-    def tell_decided(self, decisions: Iterable[Decision]) -> None:
-        """Tells of decisions that are on disk."""
-        for decision in decisions:
+    def tell_decided(self, decisions: Sequence[Decision]) -> None:
+        """Tells of decisions that are on disk; of very many only the last, since no page shows them all."""
+        for decision in decisions[-MANY:]:
+            holds = self.store.holding(decision.account)
             self.tell(
                 {
                     "kind": "decision",
@@ -240,6 +243,7 @@ class Live:
                     "entity": decision.entity,
                     "target": decision.target,
                     "verdict": decision.verdict,
+                    "holds": holds.verdict if holds is not None else "",
                     "who": decision.who,
                 }
             )

@@ -48,12 +48,15 @@ class Staged:
                 del self._files[next(iter(self._files))]
         return stage
 
-    def take(self, stage: str) -> list[Draft]:
-        with self._lock:
-            drafts = self._files.pop(stage, None)
+    def get(self, stage: str) -> list[Draft]:
+        drafts = self._files.get(stage)
         if drafts is None:
             raise UnknownError("this preview is gone; choose the file again")
         return drafts
+
+    def drop(self, stage: str) -> None:
+        with self._lock:
+            self._files.pop(stage, None)
 
 
 def add_log_pages(router: APIRouter, pages: Pages) -> None:
@@ -77,26 +80,26 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         return pages.render(request, served, "decisions.html.j2", events=rows, total=store.last, next_url=next_url)
 
     @router.get("/decisions/export")
-    def export(form: Literal["labels", "csv", "jsonl"] = "labels") -> Response:
-        text, kind = exported(store, form)
+    async def export(form: Literal["labels", "csv", "jsonl"] = "labels") -> Response:
+        text, kind = await console.threads.long(exported, store, form)
         name = "labels.csv" if form == "labels" else f"decisions.{form}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(text, media_type=kind, headers=headers)
 
     @router.post("/decisions/import")
-    def preview(request: Request, file: Annotated[UploadFile, File()]) -> Response:
+    async def preview(request: Request, file: Annotated[UploadFile, File()]) -> Response:
         served = live.served
-        labels = read_upload(file)
-        about = compare(pages, served, labels)
+        about = await console.threads.long(lambda: compare(pages, served, read_upload(file)))
         stage = staged.add(about.pop("drafts"))
         return pages.render(
             request, served, "preview.html.j2", **about, stage=stage, file=Path(file.filename or "file").name
         )
 
     @router.post("/decisions/import/{stage}")
-    def take_in(request: Request, stage: str) -> Response:
-        drafts = staged.take(stage)
-        console.decide(drafts, key=f"import-{stage}", who=console.who(request.cookies))
+    async def take_in(request: Request, stage: str) -> Response:
+        drafts, who = staged.get(stage), console.who(request.cookies)
+        await console.threads.decide(console.decide, drafts, key=f"import-{stage}", who=who)
+        staged.drop(stage)  # only now: where the disk was full, the same button tries again
         return RedirectResponse("/decisions", 303)
 
     @router.get("/runs")

@@ -61,9 +61,14 @@ def _people(current: list[Decision]) -> list[dict[str, Any]]:
     return sorted(people.values(), key=lambda p: -(p["bad"] + p["good"] + p["unsure"]))[:20]
 
 
+def is_look(seen: str) -> bool:
+    """Whether a text is what a look leaves: the run and the last decision that were shown."""
+    return re.fullmatch(r"\d{1,15}\.\d{1,15}", seen, flags=re.ASCII) is not None
+
+
 def _changes(pages: Pages, served: Served, seen: str) -> list[str]:
     store = pages.live.store
-    if not re.fullmatch(r"\d{1,15}\.\d{1,15}", seen):
+    if not is_look(seen):
         return []
     run, decision = (int(part) for part in seen.split("."))
     lines = []

@@ -15,9 +15,9 @@ from ringleader.console.deciding import UnknownError, new_key
 from ringleader.console.guard import cookie_name
 from ringleader.console.live import Served
 from ringleader.console.log_pages import add_log_pages
-from ringleader.console.overview import overview
+from ringleader.console.overview import is_look, overview
 from ringleader.console.population import Filters
-from ringleader.console.queue import ORDERS, Leases, upcoming
+from ringleader.console.queue import ORDERS, Ahead, Leases
 from ringleader.console.refit import can_learn
 from ringleader.console.rows import decision_row
 from ringleader.console.shell import Pages
@@ -55,14 +55,16 @@ def page_router(pages: Pages) -> APIRouter:
     """The routes of the pages."""
     router = APIRouter(include_in_schema=False)
     console, live, store = pages.console, pages.live, pages.live.store
-    leases = Leases()
+    leases, ahead = Leases(), Ahead()
 
     @router.get("/")
-    def home(request: Request) -> Response:
+    def home(request: Request, since: Text = "") -> Response:
         served = live.served
         cookie = f"ringleader_seen_{console.port}"
-        context = overview(pages, served, request.cookies.get(cookie, ""))
-        answer = pages.render(request, served, "overview.html.j2", **context)
+        seen = since or request.cookies.get(cookie, "")
+        context = overview(pages, served, seen)
+        seen = seen if is_look(seen) else f"{served.number}.{store.last}"
+        answer = pages.render(request, served, "overview.html.j2", **context, since=seen)
         answer.set_cookie(
             cookie, f"{served.number}.{store.last}", httponly=True, samesite="strict", max_age=90 * 86_400
         )
@@ -80,7 +82,7 @@ def page_router(pages: Pages) -> APIRouter:
         passed = [code for code in passed if code < served.populations[served.mode(mode)].size]
         codes = [at] if at is not None else []
         for others in [leases.others(leased, holder), []] if at is None else []:
-            codes = codes or upcoming(served, mode, by, [*decided, *passed, *others], 1, target)
+            codes = codes or ahead.next(served, mode, by, decided, [*passed, *others], target)
         about = {"mode": mode, "by": by, "target": target}
         if not codes:
             skipped = f" {counted(len(passed), 'account')} that you passed over are left." if passed else ""
@@ -246,7 +248,7 @@ def page_router(pages: Pages) -> APIRouter:
         return pages.fragment("reviews.html.j2", reviews=found)
 
     @router.post("/whatif")
-    def ask(
+    async def ask(
         mode: Annotated[str, Form(max_length=200)],
         code: Annotated[int, Form(ge=0)],
         verdict: Annotated[str, Form(pattern="^(bad|good)$")],
@@ -257,7 +259,8 @@ def page_router(pages: Pages) -> APIRouter:
         why_not = can_learn(console.worker.base)
         if why_not:
             raise SettingsError(why_not)
-        return pages.fragment("whatif.html.j2", **what_if(served, pages.addresses(served), mode, code, verdict))
+        context = await console.threads.long(what_if, served, pages.addresses(served), mode, code, verdict)
+        return pages.fragment("whatif.html.j2", **context)
 
     add_log_pages(router, pages)
 

@@ -50,11 +50,10 @@ class Population:
                 starts = np.asarray(vocabulary.values, np.int64)[tensor.coordinates[:, k]]
                 np.maximum.at(self.last_active, codes, starts)
                 break
-        values = tensor.vocabularies[mode].values
-        self._sorted = pc.sort_indices(values)
+        self._values = tensor.vocabularies[mode].values
+        self._sorted: Numbers = np.asarray(pc.sort_indices(self._values)).astype(np.int64)
         self._position: npt.NDArray[np.int32] = np.empty(self.size, np.int32)
-        self._position[np.asarray(self._sorted)] = np.arange(self.size, dtype=np.int32)
-        self._values = values
+        self._position[self._sorted] = np.arange(self.size, dtype=np.int32)
 
     @property
     def is_text(self) -> bool:
@@ -79,8 +78,8 @@ class Population:
             code = int(self.tensor.vocabularies[self.mode].lookup([entity])[0])
             return code if code >= 0 else None
         at = self._bisect(entity, after=False)
-        if at < self.size and self._at(at) == entity:
-            return int(self._sorted[at].as_py())
+        if at < self.size and self._at(at) == entity.encode("utf-8", "surrogatepass"):
+            return int(self._sorted[at])
         return None
 
     def prefixed(self, prefix: str) -> tuple[int, int]:
@@ -95,10 +94,20 @@ class Population:
         return np.asarray((position >= low) & (position < high))
 
     def codes_in_range(self, low: int, high: int) -> Numbers:
-        return np.asarray(self._sorted[low:high]).astype(np.int64)
+        return self._sorted[low:high]
 
-    def _at(self, place: int) -> str:
-        return str(self._values[int(self._sorted[place].as_py())].as_py())
+    @cached_property
+    def _buffers(self) -> tuple[npt.NDArray[np.int64], memoryview]:
+        """Where each name ends among the bytes of all, from the end of the one before it; and these bytes."""
+        _, ends, content = self._values.buffers()
+        first = self._values.offset
+        offsets = np.frombuffer(ends, np.int64)[first : first + self.size + 1]
+        return offsets, memoryview(content if content is not None else b"")
+
+    def _at(self, place: int) -> bytes:
+        """A name by its place among the sorted ones, in UTF-8."""
+        (offsets, content), code = self._buffers, self._sorted[place]
+        return bytes(content[offsets[code] : offsets[code + 1]])
 
     def _bisect(self, prefix: str, *, after: bool) -> int:
         """The first place whose name is not before the prefix, or not before all names with it. UTF-8 order."""
@@ -106,7 +115,7 @@ class Population:
         low, high = 0, self.size
         while low < high:
             middle = (low + high) // 2
-            name = self._at(middle).encode()
+            name = self._at(middle)
             if name < wanted or (after and name.startswith(wanted)):
                 low = middle + 1
             else:

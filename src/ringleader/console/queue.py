@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.console.live import Served
@@ -24,6 +25,8 @@ BLOCK = 4_096
 """Accounts that are looked at together in the order of chance."""
 COMPARED = 200
 """Known accounts that ``diverse`` keeps away from, the newest."""
+AHEAD = 100
+"""Accounts of an order that are found at once, for all who work it until the next ranking."""
 
 
 class Leases:
@@ -45,6 +48,35 @@ class Leases:
     def take(self, about: tuple[str, str], code: int, holder: str) -> None:
         with self._lock:
             self._held.setdefault(about, {})[code] = (holder, self._clock() + LEASE_SECONDS)
+
+
+class Ahead:
+    """The next accounts of each order, found once for a ranking: whoever asks gets the first that is still open."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._served: Served | None = None
+        self._found: dict[tuple[str, str, str | None], list[int]] = {}
+
+    def next(
+        self, served: Served, mode: str, by: str, decided: Collection[int], passed: Collection[int], target: str | None
+    ) -> list[int]:
+        """The code of the next account that is not decided, labelled or passed; none at the end.
+
+        ``top`` and ``random`` read an order that is there already. The other two look at many accounts for one.
+        """
+        if by in ("uncertain", "diverse"):
+            with self._lock:
+                if self._served is not served:
+                    self._served, self._found = served, {}
+                if (mode, by, target) not in self._found:
+                    self._found[mode, by, target] = upcoming(served, mode, by, decided, AHEAD, target)
+                found = self._found[mode, by, target]
+            out = {*decided, *passed}
+            first = next((code for code in found if code not in out), None)
+            if first is not None:
+                return [first]
+        return upcoming(served, mode, by, [*decided, *passed], 1, target)
 
 
 def upcoming(
@@ -77,10 +109,10 @@ def _uncertain(standing: Standing, keep: Callable[[Numbers], Bools], count: int)
     codes = np.flatnonzero(keep(np.arange(standing.population.size)))
     distance = np.abs(standing.probability[codes] - 0.5)
     if len(codes) > count:
-        nearest = np.argpartition(distance, count - 1)[:count]
-        codes, distance = codes[nearest], distance[nearest]
+        near = distance <= np.partition(distance, count - 1)[count - 1]
+        codes, distance = codes[near], distance[near]
     width = (standing.upper - standing.lower)[codes]
-    return [int(code) for code in codes[np.lexsort((codes, -np.nan_to_num(width), distance))]]
+    return [int(code) for code in codes[np.lexsort((codes, -np.nan_to_num(width), distance))][:count]]
 
 
 def _random(standing: Standing, keep: Callable[[Numbers], Bools], count: int) -> list[int]:
@@ -116,8 +148,8 @@ def _diverse(
     table = _ranks(values)
     own, others = table[: len(candidates)], table[len(candidates) :]
     distance = np.full(len(candidates), np.inf)
-    for row in others:
-        np.minimum(distance, np.abs(own - row).mean(axis=1), out=distance)
+    if len(others):
+        distance = cdist(own, others, "cityblock").min(axis=1) / own.shape[1]
     weight = 1.0 / (1.0 + np.arange(len(candidates)) / 50.0)
     chosen: list[int] = []
     for _ in range(min(count, len(candidates))):

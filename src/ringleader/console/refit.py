@@ -21,8 +21,9 @@ from ringleader.evaluation import metrics
 from ringleader.known.labels import DEFAULT_TARGET, Label, Labels
 from ringleader.snapshot import Snapshot, load, update
 
-QUIET_SECONDS, LONGEST_WAIT = 0.1, 0.4
-"""A refit begins when nothing was decided for so long, and at the latest so long after the first decision."""
+REST, LONGEST_REST = 0.5, 0.4
+"""A refit begins at once where none ran just now. Behind one there is a rest, so long as this part of it and at most so
+many seconds, in which pages have the processor and decisions gather."""
 LOOK_SECONDS = 2.0
 """How often the model's folder is looked at: another command may have updated it."""
 
@@ -82,8 +83,8 @@ class Refitter:
         self.live, self.base = live, base
         self._pinned = pinned.until if pinned is not None else None
         self._condition = threading.Condition()
-        self._wanted: float | None = None
-        self._first_wanted = 0.0
+        self._wanted = False
+        self._rested = 0.0
         self._generation = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -108,10 +109,7 @@ class Refitter:
     def wake(self) -> None:
         """Something was decided."""
         with self._condition:
-            moment = time.monotonic()
-            if self._wanted is None:
-                self._first_wanted = moment
-            self._wanted = moment
+            self._wanted = True
             self._condition.notify()
 
     def roll_back(self, until: int) -> None:
@@ -131,7 +129,7 @@ class Refitter:
         with self._condition:
             self._pinned = until
             self._generation += 1  # what is being derived is not wanted any more
-            self._wanted = self._first_wanted = time.monotonic() - LONGEST_WAIT
+            self._wanted, self._rested = True, 0.0
             self._condition.notify()
 
     # -- the thread ---------------------------------------------------------------------------------
@@ -141,15 +139,25 @@ class Refitter:
         while True:
             if not self._wait():
                 return
+            started = time.monotonic()
             try:
                 self._reload_if_changed()
                 self.refit_now()
             except CancelledError:
                 continue
             except Exception as error:  # the console goes on with the snapshot it has, and says so
-                self.on_error(traceback.format_exc())
-                text = str(error) if isinstance(error, RingleaderError) else f"{type(error).__name__}: {error}"
-                self.live.tell_state("failed", detail=text)
+                self._tell_failure(error)
+                rest = LOOK_SECONDS
+            else:
+                rest = min(REST * (time.monotonic() - started), LONGEST_REST)
+            self._rested = time.monotonic() + rest
+
+    def _tell_failure(self, error: Exception) -> None:
+        """Once for each: a model that another command left half written is tried again and again."""
+        text = str(error) if isinstance(error, RingleaderError) else f"{type(error).__name__}: {error}"
+        if self.live.refit_state.get("detail") != text:
+            self.on_error(traceback.format_exc())
+        self.live.tell_state("failed", detail=text)
 
     def _warm_up(self) -> None:
         """Finds what refits share, so that the first decision need not wait for it. The result is thrown away."""
@@ -167,17 +175,14 @@ class Refitter:
         """Sleeps until there is something to learn; False at the end."""
         with self._condition:
             while not self._stopped:
-                if self._wanted is not None:
-                    moment = time.monotonic()
-                    ready = min(self._wanted + QUIET_SECONDS, self._first_wanted + LONGEST_WAIT)
-                    if moment >= ready:
-                        self._wanted = None
-                        return True
-                    self._condition.wait(ready - moment)
-                elif self._manifest_time() != self._manifest:
-                    return True
-                else:
+                left = self._rested - time.monotonic()
+                if not self._wanted and self._manifest_time() == self._manifest:
                     self._condition.wait(LOOK_SECONDS)
+                elif left > 0:
+                    self._condition.wait(left)
+                else:
+                    self._wanted = False
+                    return True
             return False
 
     def refit_now(self) -> Served:

@@ -19,7 +19,7 @@ from ringleader.console.guard import Keys
 from ringleader.console.refit import open_live
 from ringleader.errors import SettingsError
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0001
 """How long a thread may keep the interpreter from others: a page waits for the refit so long, and more than once."""
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import socket
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -43,6 +46,7 @@ class Pages:
             "thousands": lambda value: f"{value:,}",
             "moment": lambda text: text[:19].replace("T", " "),
         }
+        self.model = model_name(self.live.folder)
         self._addresses: tuple[Served, Addresses] | None = None
 
     def addresses(self, served: Served) -> Addresses:
@@ -80,6 +84,8 @@ class Pages:
         return {
             "nav": [{"url": url, "name": name, "current": _is_at(path, url)} for url, name in named],
             "run": served.number,
+            "last": self.live.store.last,
+            "model": self.model,
             "state": self.live.refit_state["state"],
             "sentence": served.sentence,
             "who": self.console.who(request.cookies),
@@ -111,6 +117,12 @@ class Pages:
             kind = "good" if all((t.values > 0).all() for t in targets) else "bad"
             say("info", f"All known accounts are of one kind. Probabilities need both: decide on some {kind} ones too.")
         return notices
+
+
+def model_name(folder: Path) -> str:
+    """What tells the model of a folder from others that the same browser saw at the same address."""
+    place = f"{socket.gethostname()}:{folder.resolve()}"
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def probability(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from ringleader.snapshot import update
 from ringleader.wording import cell, counted, rounded_percent
 
 SHOWN = 10
-_TURN = threading.Lock()
-"""One question at a time: each takes a processor for a while."""
 
 
 def what_if(served: Served, addresses: Addresses, mode: str, code: int, verdict: str) -> dict[str, Any]:
@@ -25,8 +22,7 @@ def what_if(served: Served, addresses: Addresses, mode: str, code: int, verdict:
     now = served.standing(mode)
     entity = now.population.entity(code)
     label = Label(mode, entity, served.target(mode), 1.0 if verdict == "bad" else -1.0)
-    with _TURN:
-        then = Standing(now.population, update(served.snapshot, labels=Labels((label,))))
+    then = Standing(now.population, update(served.snapshot, labels=Labels((label,))))
     came = set(then.order[:FIRST].tolist()) - set(now.order[:FIRST].tolist())
     return {
         "sentence": f"If {shown_name(entity)} were {verdict}, {counted(len(came), mode)} would come into the first "

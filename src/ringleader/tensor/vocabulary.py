@@ -17,6 +17,8 @@ from ringleader.errors import SettingsError
 
 Kind = Literal["id", "category", "number", "time"]
 """id and category hold text, number a numeric scale such as ratings, time the start of a bin."""
+FEW = 8
+"""So few names are looked for or read one by one: a page about one account asks for many times one name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,8 @@ class Vocabulary:
         """
         if not isinstance(entities, (pa.Array, pa.ChunkedArray)):
             entities = pa.array([self._native(e) for e in entities], self.values.type)
+            if len(entities) <= FEW and self._is_text and not entities.null_count:  # else all values are hashed
+                return np.array([pc.index(self.values, entity).as_py() for entity in entities], np.int32)
         codes = pc.index_in(entities.cast(self.values.type), value_set=self.values)
         return np.asarray(codes.fill_null(-1), dtype=np.int32)
 
@@ -63,7 +67,10 @@ class Vocabulary:
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[Any]:
         """Entities of codes: str objects, floats, or datetime64[s] bin starts."""
-        taken = self.values.take(pa.array(np.asarray(codes, np.int64)))
+        wanted = np.asarray(codes, np.int64)
+        if len(wanted) <= FEW and self._is_text and (wanted >= 0).all():
+            return np.array([self.values[code].as_py() for code in wanted.tolist()], dtype=object)
+        taken = self.values.take(pa.array(wanted))
         if self.kind == "time":
             return np.asarray(taken).astype("datetime64[s]")
         if self.kind == "number":
@@ -76,9 +83,13 @@ class Vocabulary:
             return [f"{value:g}" for value in self.decode(codes)]
         return [str(value) for value in self.decode(codes)]
 
+    @property
+    def _is_text(self) -> bool:
+        return self.kind in ("id", "category")
+
     def _native(self, entity: Any) -> Any:
         """An entity as the type the values are stored in; None where it cannot be."""
-        if self.kind in ("id", "category"):
+        if self._is_text:
             return None if entity is None or not _is_unicode(str(entity)) else str(entity)
         try:
             if self.kind == "time":

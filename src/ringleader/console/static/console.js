@@ -52,43 +52,93 @@
       banner("refused", "bad", `Not saved: ${event.problem.detail || "the console refused it"}.`);
     } else if (event.kind === "empty") {
       banner("unsaved", "", "");
+      const what = event.elsewhere === 1 ? "1 decision" : `${event.elsewhere} decisions`;
+      banner("elsewhere", "warn", event.elsewhere && `${what} on another model, which was served here before, could not be saved. This browser keeps them until that model is served at this address again.`);
     }
   });
 
   // -- the line at the top -----------------------------------------------------------------------
 
   function state(name) { find("#dot").className = `dot dot-${name}`; }
-  let gone = null;
-  let stream = null;
-  function follow() {
-    stream = new EventSource("/events");
-    stream.onopen = () => {
-      clearTimeout(gone); gone = null;
-      banner("gone", "", "");
-      outbox.flush();
-    };
-    stream.onmessage = (message) => {
-      const event = JSON.parse(message.data);
-      if (event.kind === "refit") state(event.state);
-      if (event.kind === "refit" && event.state === "failed") {
-        banner("failed", "bad", `The last refit failed, so the ranking is older than the decisions: ${event.detail}`);
-      }
-      if (event.kind === "run" || event.kind === "hello") {
-        find("#sentence").textContent = event.sentence;
-        find(".strip-right a").textContent = `run ${event.run}`;
-        document.body.dataset.run = event.run;
-      }
-      if (event.kind === "run") {
-        banner("failed", "", "");
-        if (page === "queue") prefetch();
-        if (page === "runs" || page === "overview") location.reload();
-      }
-      if (event.kind === "decision") mark(event, event.verdict === "revoke" ? "" : event.verdict, event.id);
-    };
+
+  // A browser opens six connections to one server. So one tab alone listens, and tells the others.
+  const channel = "BroadcastChannel" in window && navigator.locks ? new BroadcastChannel("ringleader-events") : null;
+  const share = (event) => { heard(event); if (channel) channel.postMessage(event); };
+  function listen() {
+    let gone = null;
+    const stream = new EventSource("/events");
+    stream.onopen = () => { clearTimeout(gone); gone = null; share({ kind: "open" }); };
+    stream.onmessage = (message) => share(JSON.parse(message.data));
     stream.onerror = () => {
-      gone = gone || setTimeout(() => banner("gone", "bad", "The console does not answer. What you decide is kept in this browser until it does."), 1500);
-      if (stream.readyState === EventSource.CLOSED) { setTimeout(follow, 3000); }
+      gone = gone || setTimeout(tellGone, 1500);
+      if (stream.readyState === EventSource.CLOSED) { clearTimeout(gone); tellGone(); setTimeout(listen, 3000); }
     };
+  }
+  async function tellGone() {
+    const answer = await fetch("/api/v1/status").catch(() => null);
+    if (!answer || !answer.ok) share({ kind: "gone", ended: Boolean(answer) && answer.status === 401 });
+  }
+  function follow() {
+    if (!channel) { listen(); return; }
+    channel.onmessage = (message) => heard(message.data);
+    navigator.locks.request("ringleader-events", () => new Promise(listen));
+  }
+
+  function heard(event) {
+    if (event.kind === "open") { banner("gone", "", ""); outbox.flush(); }
+    if (event.kind === "gone") {
+      const text = event.ended ? "The session has ended: open the link that ringleader serve printed in this browser." : "The console does not answer.";
+      banner("gone", "bad", `${text} What you decide is kept in this browser until it is saved.`);
+    }
+    if (event.kind === "refit") state(event.state);
+    if (event.kind === "refit" && event.state === "failed") {
+      banner("failed", "bad", `The last refit failed, so the ranking is older than the decisions: ${event.detail}`);
+    }
+    if (event.kind === "run" || event.kind === "hello") {
+      find("#sentence").textContent = event.sentence;
+      find(".strip-right a").textContent = `run ${event.run}`;
+      document.body.dataset.run = event.run;
+    }
+    if (event.kind === "run") {
+      banner("failed", "", "");
+      if (page === "queue") soon(prefetch);
+      if (page === "live") soon(refresh);
+    }
+    if (event.kind === "hello") catchUp(event.last);
+    if (event.kind === "decision") {
+      mark(event, event.verdict === "revoke" ? event.holds || "" : event.verdict, event.id);
+      seen = Math.max(seen, event.id);
+    }
+  }
+
+  // What was decided while nobody listened: between two streams, or two tabs of which one closed.
+  let seen = Number(document.body.dataset.last);
+  async function catchUp(last) {
+    if (last <= seen) return;
+    const answer = await fetch("/api/v1/decisions?limit=200").catch(() => null);
+    if (!answer || !answer.ok) return;
+    const missed = (await answer.json()).items.filter((event) => event.id > seen).reverse();
+    for (const event of missed) heard({ kind: "decision", ...event });
+  }
+
+  // What follows a new ranking: not of all pages at once, and not more often than every few seconds.
+  let planned = null;
+  let latest = -Infinity;
+  function soon(call) {
+    if (planned || document.hidden) return;
+    const pause = Math.max(latest + 3000 - performance.now(), 0) + 500 * Math.random();
+    planned = setTimeout(() => { planned = null; latest = performance.now(); call(); }, pause);
+  }
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && page === "live") soon(refresh); });
+
+  // The page as it is now in place of the one that is shown. What changed is still said since the look that opened it.
+  async function refresh() {
+    const { since } = document.body.dataset;
+    const answer = await fetch(since ? `${location.pathname}?since=${encodeURIComponent(since)}` : location.href).catch(() => null);
+    if (!answer || !answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const main = find("#main");
+    if (!main.contains(document.activeElement)) main.replaceChildren(...find("#main", fresh).childNodes);
   }
 
   // Rows, forms and cards that show an account follow what is decided of it here or elsewhere.

@@ -1,20 +1,33 @@
 "use strict";
 // Decisions on their way to the disk. Each is kept in this browser until the server says that it is on disk; where
 // the server does not answer, the page says so and sends it again. The key makes a second sending harmless.
+// Each lies under a name of its own, so that two tabs never write over each other's, and says of which model it is:
+// another model on the same port gets none of it.
 (() => {
-  const STORE = "ringleader-outbox-" + location.port;
+  const PREFIX = "ringleader-decision-";
   const AGAIN = 2000;
+  const model = document.body.dataset.model;
   const listeners = [];
   const heads = new Map();     // by account: the last event that this page made, which is no conflict with the next
+  const memory = new Map();    // where the browser stores nothing
   const account = (entry) => JSON.stringify([entry.mode, entry.entity, entry.target]);
   let sending = false;
   let timer = null;
-  let trouble = "";
 
-  const read = () => {
-    try { return JSON.parse(localStorage.getItem(STORE)) || []; } catch { return []; }
-  };
-  const write = (entries) => localStorage.setItem(STORE, JSON.stringify(entries));
+  const parsed = (text) => { try { return JSON.parse(text); } catch { return null; } };
+  function all() {
+    const kept = Array.from(memory.values());
+    try {
+      for (let i = 0; i < localStorage.length; i++) {
+        const name = localStorage.key(i);
+        const entry = name.startsWith(PREFIX) && parsed(localStorage.getItem(name));
+        if (entry && entry.key) kept.push(entry);
+      }
+    } catch { /* the browser forbids it */ }
+    return kept.sort((a, b) => a.order - b.order);
+  }
+  const read = () => all().filter((entry) => entry.model === model);
+  const elsewhere = () => all().filter((entry) => entry.model !== model).length;
   const tell = (event) => listeners.forEach((listener) => listener(event));
   const newKey = () => {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -22,17 +35,16 @@
   };
 
   function add(entry) {
-    const whole = { key: newKey(), ...entry };
-    write([...read(), whole]);
+    const last = all().pop();
+    const whole = { key: newKey(), ...entry, model, order: last ? last.order + 1 : 1 };
+    try { localStorage.setItem(PREFIX + whole.key, JSON.stringify(whole)); } catch { memory.set(whole.key, whole); }
     flush();
     return whole;
   }
 
   function remove(key) {
-    const before = read();
-    const after = before.filter((entry) => entry.key !== key);
-    write(after);
-    return after.length < before.length;
+    memory.delete(key);
+    try { localStorage.removeItem(PREFIX + key); } catch { /* there is none */ }
   }
 
   async function send(entry) {
@@ -74,25 +86,18 @@
           tell({ kind: answer.status === 409 ? "conflict" : "refused", entry, problem: body });
         }
       }
-      trouble = "";
-      tell({ kind: "empty" });
+      tell({ kind: "empty", elsewhere: elsewhere() });
     } finally {
       sending = false;
     }
   }
 
   function wait(reason) {
-    trouble = reason;
     tell({ kind: "waiting", reason, count: read().length });
     clearTimeout(timer);
     timer = setTimeout(flush, AGAIN);
   }
 
   window.addEventListener("online", flush);
-  window.outbox = {
-    add, remove, flush,
-    waiting: () => read().length,
-    trouble: () => trouble,
-    listen: (listener) => listeners.push(listener),
-  };
+  window.outbox = { add, flush, listen: (listener) => listeners.push(listener) };
 })();
