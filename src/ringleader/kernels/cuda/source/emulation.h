@@ -182,6 +182,7 @@ inline T fetch(const T* place) {
 #define __launch_bounds__(...)
 #define UNROLL
 #define UNROLL_RANK
+#define UNROLL_TWO
 #define threadIdx (emulation::Place{(unsigned)emulation::warp->current})
 #define blockIdx emulation::block
 #define gridDim emulation::grid

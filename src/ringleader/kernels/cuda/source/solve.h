@@ -1,14 +1,12 @@
 // The small system of a block: factorisation in registers, the bound at zero, and the ways to step.
 #pragma once
-#include "sums.h"
+#include "tiles.h"
 
 #define TINY 1e-30      // below it a coordinate is zero
 #define ROUNDING 1e-12  // of a coordinate: what a step leaves of less is zero
 #define TOLERANCE 1e-12
 #define ROUND_LIMIT 40
 #define PASSES 8  // coordinate passes before the free coordinates are solved together
-
-typedef Bits Mask;  // bit r: coordinate r is free
 
 // F = L D L' of the free coordinates, in place. Afterwards a lane holds row `lane` of D L' right of the diagonal (in
 // [r], r > lane) and column `lane` of it above (in [r], r < lane), and 1 / D in `inverse`. `vector` becomes L^-1 vector.
@@ -108,10 +106,14 @@ DEVICE void take_matrix(const Scratch& scratch, real (&matrix)[COLUMNS][RANK]) {
 
 // The solution for the free coordinates of the matrix in scratch.rows, 0 elsewhere.
 DEVICE void solve_free(const Scratch& scratch, Mask free, real* vector) {
+#if TILED
+    solve_tiles(scratch, free, vector);
+#else
     real matrix[COLUMNS][RANK], inverse[COLUMNS];
     take_matrix(scratch, matrix);
     factorise(matrix, vector, inverse, free, scratch);
     substitute(matrix, vector, inverse);
+#endif
 }
 
 // point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in scratch.rows; residual is g.

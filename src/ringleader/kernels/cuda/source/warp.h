@@ -8,6 +8,7 @@
 #else
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_TWO _Pragma("unroll 2")
 // Loops over the rank are written out where a matrix fits into registers; beyond, they would take minutes to compile.
 #if RANK > 32
 #define UNROLL_RANK _Pragma("unroll 1")
@@ -48,6 +49,9 @@ typedef unsigned long long Bits;
 #define PADDED (8 * TILES)
 #define STRIDE (PADDED + 4)
 #define ROWS (RANK > LANES ? RANK : LANES)
+#ifndef TILED  // systems are solved in tiles, or with a column in each lane
+#define TILED (RANK > LANES)
+#endif
 
 #define EM 0
 #define FISHER 1
