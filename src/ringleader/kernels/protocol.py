@@ -131,9 +131,9 @@ def _reference(threads: int) -> Backend:
 
 def _cuda(threads: int) -> Backend:
     from ringleader.kernels.cuda.backend import CudaBackend
-    from ringleader.kernels.cuda.device import open_device
+    from ringleader.kernels.cuda.device import open_devices
 
-    return CudaBackend("cuda", open_device(), _numba(threads))
+    return CudaBackend("cuda", open_devices(), _numba(threads))
 
 
 def _emulated(threads: int) -> Backend:

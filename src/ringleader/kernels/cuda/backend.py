@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,11 @@ from ringleader.kernels.cuda.arguments import (
     rule_argument,
     view_argument,
 )
-from ringleader.kernels.cuda.plans import fold_levels, plan
+from ringleader.kernels.cuda.copies import KEPT_BYTES, Device, DeviceCopies
+from ringleader.kernels.cuda.host_tensor import DrawnCells, StreamedTuples, spans_of
+from ringleader.kernels.cuda.plans import fold, plan
+from ringleader.kernels.cuda.replicas import Replicas
+from ringleader.kernels.cuda.streaming import NO_FORM, Local, Streaming, whole_mode
 from ringleader.kernels.layout import (
     CHUNK,
     DEVICE_MODES,
@@ -42,38 +45,17 @@ from ringleader.kernels.layout import (
 )
 from ringleader.kernels.single_block import head_moments, rows_log_prior
 
-MOST_BLOCKS = 1 << 20
-"""Warps of a launch; each then takes every so manieth block."""
-
 PIECE = 4096
 """Cells whose likelihoods are added up by one warp. Fixed: changing it changes the last bits of likelihoods."""
 
 ROWS_AT_ONCE = 1 << 22
-"""Factor rows of which a copy in float64 is made."""
-
-KEPT_BYTES = 1 << 20
-"""Read-only arrays of the host that are at least so large stay on the device as long as they live on the host."""
-
-
-class Device(Protocol):
-    """Where kernels run: a GPU, or its emulation. ``xp`` is the library of its arrays."""
-
-    kind: str
-    xp: Any
-
-    def guard(self) -> AbstractContextManager[None]: ...
-    def owns(self, array: Any) -> bool: ...
-    def array(self, array: Any, dtype: Any = None) -> Any: ...
-    def host(self, array: Any) -> npt.NDArray[Any]: ...
-    def pointer(self, array: Any) -> int: ...
-    def launch(self, kernel: str, form: Form, blocks: int, arguments: Any, shared: int | None = None) -> None: ...
-
+"""Factor rows of which a copy in float64 is made, and tuples whose log-odds are found at a time."""
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 
 def _guarded(operation: Operation) -> Operation:
-    """The operation with the device's errors in words."""
+    """The operation on the first device, with the device's errors in words."""
 
     @functools.wraps(operation)
     def guarded(self: CudaBackend, *given: Any, **named: Any) -> Any:
@@ -86,22 +68,32 @@ def _guarded(operation: Operation) -> Operation:
 class CudaBackend:
     """Every operation takes arrays of the host or of the device; what it writes into host arrays is copied back.
 
+    A tensor that does not fit into the device's memory stays on the host (``StreamedTuples``), and operations come in
+    ranges (``Streaming``); so they do with several devices, among which sweeps split the ranges.
+
     Pair counting runs on ``host``, the compiled backend: it is a walk through hash tables that no lane shares.
     """
 
     head_moments = staticmethod(head_moments)
 
-    def __init__(self, name: str, device: Device, host: Any) -> None:
-        self.name, self.device, self.host, self.kind = name, device, host, device.kind
+    def __init__(self, name: str, devices: Device | Sequence[Device], host: Any) -> None:
+        self.devices = tuple(devices) if isinstance(devices, Sequence) else (devices,)
+        self.name, self.device, self.host, self.kind = name, self.devices[0], host, self.devices[0].kind
         self.stable_order, self.lockstep_of_actors = host.stable_order, host.lockstep_of_actors
         self.support_of_groups, self.topic_counts = host.support_of_groups, host.topic_counts
-        self._kept: dict[int, tuple[Any, Any]] = {}
+        every = [DeviceCopies(device) for device in self.devices]
+        self._copies, self._streaming, self._replicas = every[0], Streaming(every), Replicas(every)
+        self._here, self._at, self._back = every[0].here, every[0].at, every[0].back
+        self._launch = every[0].launch
+        self._decided: dict[int, tuple[Any, bool]] = {}  # which tensors are on the device
 
-    def __reduce__(self) -> tuple[type[CudaBackend], tuple[str, Device, Any]]:
-        return CudaBackend, (self.name, self.device, self.host)
+    def __reduce__(self) -> tuple[type[CudaBackend], tuple[str, tuple[Device, ...], Any]]:
+        return CudaBackend, (self.name, self.devices, self.host)
 
     @_guarded
     def place_tuples(self, codes: Codes, negatives: int) -> Any:
+        if not self._fits(codes, negatives):
+            return self._streaming.tuples_of(codes, negatives)
         tuples = self.device.xp.empty((len(codes), codes.shape[1] + negatives), np.int32)
         tuples[:, : codes.shape[1]] = self._here(codes, np.int32)
         return self._as_device(tuples)
@@ -112,16 +104,21 @@ class CudaBackend:
 
     @_guarded
     def fetch(self, array: Any) -> npt.NDArray[Any]:
+        if isinstance(array, StreamedTuples):
+            return self.device.host(self._streaming.taken(array, np.arange(len(array), dtype=np.int32)))
         if not self.device.owns(array):
             return np.asarray(array)
+        self._replicas.forget(array)  # others may have written to it
         copy = self.device.host(array)
         if copy.nbytes >= KEPT_BYTES:  # nobody writes into a state: what is read next is on the device already
             copy.flags.writeable = False
-            self._keep(copy, array)
+            self._copies.keep(copy, array)
         return copy
 
     @_guarded
     def take(self, array: Any, places: Any) -> npt.NDArray[Any]:
+        if isinstance(array, StreamedTuples):
+            return self.device.host(self._streaming.taken(array, places))
         if not self.device.owns(array):
             return np.asarray(array[places])
         return self.device.host(array[self.device.array(places)])
@@ -136,29 +133,37 @@ class CudaBackend:
         for ranges, cells in (own,) if drawn is None else (own, drawn):
             places = self._here(ranges, np.int64)
             every = (places[:-1], places[1:]) if entities is None else (places[chosen], places[chosen + 1])
-            lists.append((*every, self._here(cells, np.int32)))
+            lists.append((*every, cells if self._streaming.holds(n_cells) else self._here(cells, np.int32)))
         blocks = plan(self.device.xp, mode, chosen, lists[0], lists[1] if drawn is not None else None)
-        check_lists(blocks, n_cells)
-        arrays = [name for name in blocks._fields if name not in ("mode", "tasks")]
+        listed = blocks
+        if isinstance(blocks.drawn_cells, DrawnCells):  # not listed yet
+            none = blocks.begins[:0]
+            listed = blocks._replace(drawn_begins=none, drawn_ends=none, drawn_cells=np.zeros(0, np.int32))
+        check_lists(listed, n_cells)
+        streamed = self._streaming.holds(n_cells)
+        left = ("mode", "tasks", "cells", "drawn_cells") if streamed else ("mode", "tasks")
+        arrays = [name for name in blocks._fields if name not in left]
         return blocks._replace(**{name: self._as_device(getattr(blocks, name)) for name in arrays})
 
     @_guarded
     def draw_negatives(self, tuples: Codes, modes: int, pool: Codes, key: int) -> None:
+        if isinstance(tuples, StreamedTuples):
+            tuples.pool, tuples.key = pool, key
+            return
         here, codes = self._here(tuples, np.int32), self._here(pool, np.int32)
-        width, form = tuples.shape[1], Form(1, "double", 0, 0)
-        arguments = [POINTER(self._at(here)), WHOLE(len(tuples)), ctypes.c_int(width), ctypes.c_int(modes)]
+        arguments = [POINTER(self._at(here)), WHOLE(len(tuples)), ctypes.c_int(tuples.shape[1]), ctypes.c_int(modes)]
         arguments += [POINTER(self._at(codes)), WHOLE(len(pool)), ctypes.c_ulonglong(key)]
-        self._launch("draw_negatives", form, -(-len(tuples) // LANES), arguments)
+        self._launch("draw_negatives", NO_FORM, -(-len(tuples) // LANES), arguments)
         self._back(tuples, here)
 
     @_guarded
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Any, Any]:
+        if isinstance(tuples, StreamedTuples):
+            return self._streaming.count_drawn(tuples, size)
         xp, draws = self.device.xp, len(tuples) * (tuples.shape[1] - modes)
         here, keys = self._here(tuples, np.int32), xp.empty(draws, np.uint64)
         arguments = [POINTER(self._at(here)), WHOLE(len(tuples)), ctypes.c_int(tuples.shape[1]), ctypes.c_int(modes)]
-        self._launch(
-            "drawn_keys", Form(1, "double", 0, 0), -(-len(tuples) // LANES), [*arguments, POINTER(self._at(keys))]
-        )
+        self._launch("drawn_keys", NO_FORM, -(-len(tuples) // LANES), [*arguments, POINTER(self._at(keys))])
         keys.sort()  # by entity, then by cell: equal keys are equal draws
         edges = xp.arange(size + 1, dtype=np.uint64) << np.uint64(32)
         offsets = xp.searchsorted(keys, edges).astype(np.int64)
@@ -175,47 +180,63 @@ class CudaBackend:
             raise ValueError("a sweep writes into the factors, and these are read-only; copy the state first")
         check_blocks(view, blocks)
         check_labels(view, blocks, rule, terms, statistics, cavity)
-        here, lists = self._view(view), self._blocks(blocks)
-        form = form_of(view, blocks.mode)
-        labels, solved = LabelsArgument(), self._here(cavity, np.float64)
-        kept: list[Any] = []
-        if len(terms.offsets) > 1 and len(terms.target):
-            kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
-            kept = [self._here(part, kind) for part, kind in zip(terms, kinds, strict=True)]
-            labels = LabelsArgument(*(self._at(part) for part in kept), self._at(solved) if len(solved) else None)
-        carried, second, first = CarriedArgument(), None, None
-        if rule.action == STATISTICS:
-            second, first = self._here(statistics.second, view.factors.dtype), self._here(statistics.first, np.float64)
-            carried = CarriedArgument(self._at(second), self._at(first))
-        argument = self._lists(here, lists, rule, form)
-        seen = view_argument(here, blocks.mode, form, self._at)
-        self._launch("sweep_blocks", form, len(blocks.entities), [seen, argument, rule_argument(rule), labels, carried])
+        view, form = self._streamed(view), form_of(view, blocks.mode)
+        here = self._copies.view(view, view.tuples if isinstance(view.tuples, StreamedTuples) else None)
+        labelled, carries = len(terms.offsets) > 1 and len(terms.target) > 0, rule.action == STATISTICS
+        carried, kept, solved = CarriedArgument(), [], []
+        if carries:
+            kept = [self._here(statistics.second, view.factors.dtype), self._here(statistics.first, np.float64)]
+            carried = CarriedArgument(*(self._at(part) for part in kept))
+        kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
+
+        def launch(local: Local) -> None:
+            copies, labels, parts = local.copies, LabelsArgument(), []
+            if labelled:
+                parts = [copies.here(part, kind) for part, kind in zip(terms, kinds, strict=True)]
+                rows = copies.device.array(cavity, np.float64)
+                labels = LabelsArgument(*(copies.at(part) for part in parts), copies.at(rows) if len(rows) else None)
+            arguments = [local.seen(blocks.mode, form), local.lists, rule_argument(rule), labels, carried]
+            copies.launch("sweep_blocks", form, int(local.lists.count), arguments)
+            if labelled and len(cavity):
+                solved.append((local, rows))
+
+        if isinstance(view.tuples, StreamedTuples):
+            views = self._replicas.views(view, here, 1 if carries else len(self.devices))
+            meet = functools.partial(self._replicas.exchange, views, blocks)
+            self._streaming.each(view, blocks, rule, form, launch, views=views, meet=meet)
+            self._replicas.send_long(views, blocks)
+        else:
+            lists = self._blocks(blocks)
+            launch(whole_mode(self._copies, here, self._lists(here, lists, rule, form), lists.entities))
         self._back(view.factors, here.factors)
-        self._back(cavity, solved)
-        if rule.action == STATISTICS:
-            self._back(statistics.second, second)
-            self._back(statistics.first, first)
+        for local, rows in solved:
+            with local.copies.device.guard():
+                entities = local.copies.device.host(local.lists.behind[0][0])
+                own = np.asarray(terms.offsets)[entities[terms.offsets[entities + 1] > terms.offsets[entities]]]
+                cavity[own] = local.copies.device.host(rows[local.copies.device.array(own)])
+        for target, part in zip(statistics[:2], kept, strict=False):
+            self._back(target, part)
 
     @_guarded
     def block_moments(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats]:
         check_blocks(view, blocks)
-        here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)
-        return self._moments(here, lists, rule, form)
+        return self._moments(self._streamed(view), blocks, rule, form_of(view, blocks.mode))
 
     @_guarded
     def lambda_moments(self, view: View, cells: Codes, rule: Rule) -> tuple[Floats, Floats]:
         check_cells(view, cells)
         xp, form, count = self.device.xp, form_of(view, -1), len(cells)
         own_row = self._here(view.component_weights, np.float64)
-        here = self._view(view._replace(component_weights=np.ones(form.rank)))
+        view = self._streamed(view)._replace(component_weights=np.ones(form.rank))
         starts = np.arange(0, count, CHUNK)
         chunks = np.stack([np.zeros_like(starts), starts, np.minimum(starts + CHUNK, count)], axis=1)
         none, one = xp.zeros(1, np.int64), xp.ones(1)
         lists = Blocks(
-            -1, xp.zeros(1, np.int32), none, xp.asarray([count]), self._here(cells, np.int32), none, none,
-            xp.zeros(0, np.int32), one, one, self.device.array(chunks), xp.asarray([0, len(chunks)]), np.array([0, 1]),
+            -1, xp.zeros(1, np.int32), none, self.device.array([count]), cells, none, none,
+            xp.zeros(0, np.int32), one, one, self.device.array(chunks), self.device.array([0, len(chunks)]),
+            np.array([0, 1]),
         )  # fmt: skip
-        gradient, curvature = self._moments(here, lists, rule, form, own_row)
+        gradient, curvature = self._moments(view, lists, rule, form, own_row)
         return gradient[0], curvature[0]
 
     @_guarded
@@ -234,88 +255,135 @@ class CudaBackend:
     @_guarded
     def log_odds(self, view: View, codes: Codes) -> Floats:
         check_codes(view, codes)
-        xp, count = self.device.xp, len(codes)
-        here = self._view(view._replace(tuples=self._here(codes, np.int32), weights=np.ones(1)))
-        form, out = form_of(here, -1), xp.empty(count)
-        seen = view_argument(here, -1, form, self._at)
-        self._launch("log_odds", form, -(-count // LANES), [seen, WHOLE(count), POINTER(self._at(out))])
-        return self.device.host(out)
+        total = np.empty(len(codes))
+        here = self._copies.view(view._replace(weights=np.ones(1)), self._here(codes[:1], np.int32))
+        for first, last in spans_of(len(codes), ROWS_AT_ONCE):
+            part = here._replace(tuples=self._here(codes[first:last], np.int32))
+            form, out = form_of(part, -1), self.device.xp.empty(last - first)
+            seen = view_argument(part, -1, form, self._at)
+            arguments = [seen, WHOLE(last - first), POINTER(self._at(out))]
+            self._launch("log_odds", form, -(-(last - first) // LANES), arguments)
+            total[first:last] = self.device.host(out)
+        return total
 
     @_guarded
     def log_likelihood(self, view: View) -> tuple[float, float]:
         check_view(view)
-        here, form, count = self._view(view), form_of(view, -1), len(view.tuples)
-        pieces = -(-count // PIECE)
-        totals = self.device.xp.empty((pieces, 2))
-        seen = view_argument(here, -1, form, self._at)
-        arguments = [seen, WHOLE(count), WHOLE(PIECE), POINTER(self._at(totals))]
-        self._launch("log_likelihood", form, pieces, arguments)
-        own, drawn = np.cumsum(self.device.host(totals), axis=0)[-1] if pieces else (0.0, 0.0)
+        view, form, totals = self._streamed(view), form_of(view, -1), []
+        slices: Any = [((0, len(view.tuples)), None, None)]
+        if isinstance(view.tuples, StreamedTuples):
+            slices = self._streaming.slices(view.tuples, PIECE)
+        here = self._copies.view(view, view.tuples if isinstance(view.tuples, StreamedTuples) else None)
+        for (first, last), _, tuples in slices:
+            weights = here.weights if len(here.weights) == 1 else here.weights[first:last]
+            part = here if tuples is None else here._replace(tuples=tuples, weights=weights)
+            pieces = -(-(last - first) // PIECE)
+            totals.append(self.device.xp.empty((pieces, 2)))
+            arguments = [view_argument(part, -1, form, self._at), WHOLE(last - first), WHOLE(PIECE)]
+            self._launch("log_likelihood", form, pieces, [*arguments, POINTER(self._at(totals[-1]))])
+        every = np.concatenate([self.device.host(part) for part in totals] or [np.zeros((0, 2))])
+        own, drawn = np.cumsum(every, axis=0)[-1] if len(every) else (0.0, 0.0)
         return float(own), float(drawn)
 
     @_guarded
     def leave_one_out(self, view: View, blocks: Blocks, rule: Rule) -> tuple[Floats, Floats, Floats]:
         check_blocks(view, blocks)
-        here, lists, form = self._view(view), self._blocks(blocks), form_of(view, blocks.mode)
-        whole = form_of(view, blocks.mode, apart=False)
-        out = [self.device.xp.full(len(view.tuples), np.nan) for _ in range(3)]
-        argument = self._lists(here, lists, rule, form)
-        arguments: list[Any] = [view_argument(here, blocks.mode, kind, self._at) for kind in (form, whole)]
-        arguments += [argument, rule_argument(rule), *(POINTER(self._at(part)) for part in out)]
-        shared = max(form.shared, whole.shared)
-        self._launch("leave_one_out", form, len(blocks.entities), arguments, shared)
-        phi, leverage, omega = (self.device.host(part) for part in out)
-        return phi, leverage, omega
+        view, form = self._streamed(view), form_of(view, blocks.mode)
+        whole, mode = form_of(view, blocks.mode, apart=False), blocks.mode
+        found = [np.full(len(view.tuples), np.nan) for _ in range(3)]
+
+        def launch(local: Local) -> None:
+            copies, cells = local.copies, local.cells
+            out = [copies.device.xp.full(len(local.view.tuples), np.nan) for _ in range(3)]
+            arguments: list[Any] = [local.seen(mode, form), local.seen(mode, whole), local.lists, rule_argument(rule)]
+            arguments += [POINTER(copies.at(part)) for part in out]
+            shared = max(form.shared, whole.shared)
+            copies.launch("leave_one_out", form, int(local.lists.count), arguments, shared)
+            own = local.span[1] - local.span[0]  # negatives lie behind them
+            places: Any = slice(None) if cells is None else copies.device.host(cells[:own])
+            for target, part in zip(found, out, strict=True):
+                values = copies.device.host(part[:own])
+                target[places] = np.where(np.isnan(values), target[places], values)
+
+        self._run(view, blocks, rule, form, launch, revisit=True)
+        return found[0], found[1], found[2]
 
     def _moments(
         self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None
     ) -> tuple[Floats, Floats]:
         count, rank = len(blocks.entities), form.rank
-        gradient, curvature = self.device.xp.empty((count, rank)), self.device.xp.empty((count, rank, rank))
-        seen = view_argument(view, blocks.mode, form, self._at, own_row)
-        arguments: list[Any] = [seen, self._lists(view, blocks, rule, form, own_row), rule_argument(rule)]
-        arguments += [POINTER(self._at(gradient)), POINTER(self._at(curvature))]
-        self._launch("block_moments", form, count, arguments)
-        return self.device.host(gradient), self.device.host(curvature)
+        gradient, curvature = np.empty((count, rank)), np.empty((count, rank, rank))
 
-    def _launch(self, kernel: str, form: Form, blocks: int, arguments: list[Any], shared: int | None = None) -> None:
-        if blocks:
-            self.device.launch(kernel, form, min(blocks, MOST_BLOCKS), arguments, shared)
+        def launch(local: Local) -> None:
+            copies, number = local.copies, int(local.lists.count)
+            out = [copies.device.xp.empty((number, *shape)) for shape in ((rank,), (rank, rank))]
+            arguments: list[Any] = [local.seen(blocks.mode, form, own_row), local.lists, rule_argument(rule)]
+            arguments += [POINTER(copies.at(part)) for part in out]
+            copies.launch("block_moments", form, number, arguments)
+            chosen = copies.device.host(local.chosen)
+            gradient[chosen], curvature[chosen] = (copies.device.host(part) for part in out)
+
+        self._run(view, blocks, rule, form, launch, own_row=own_row)
+        return gradient, curvature
+
+    def _run(
+        self,
+        view: View,
+        blocks: Blocks,
+        rule: Rule,
+        form: Form,
+        launch: Callable[[Local], None],
+        *,
+        own_row: Any = None,
+        revisit: bool = False,
+    ) -> None:
+        """``launch`` for all blocks on the first device: at once, or in ranges where the tensor is on the host."""
+        if isinstance(view.tuples, StreamedTuples):
+            views = [self._copies.view(view, view.tuples)]
+            self._streaming.each(view, blocks, rule, form, launch, views=views, own_row=own_row, revisit=revisit)
+            return
+        here, lists = self._copies.view(view), self._blocks(blocks)
+        launch(whole_mode(self._copies, here, self._lists(here, lists, rule, form, own_row), lists.entities))
 
     def _lists(self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None) -> ListsArgument:
         """The blocks as kernels read them, with the sums of the pieces of long lists."""
-        xp = self.device.xp
-        sums = xp.empty((len(blocks.chunks), form.sums))
+        sums = self.device.xp.empty((len(blocks.chunks), form.sums))
         argument = ListsArgument(
             *(self._at(part) for part in blocks[1:10]), self._at(blocks.chunks), self._at(blocks.first_chunk),
             self._at(sums), len(blocks.entities), len(blocks.chunks), int(blocks.mode == view.contrast),
         )  # fmt: skip
         seen = view_argument(view, blocks.mode, form, self._at, own_row)
         self._launch("sum_chunks", form, len(sums), [seen, argument, rule_argument(rule)])
-        argument.behind = [blocks, sums]  # must outlive the pointers to it
-        for groups, first in fold_levels(xp, blocks.chunks, blocks.first_chunk):
-            folded = xp.empty((len(groups) - 1, form.sums))
-            parts = [POINTER(self._at(part)) for part in (sums, groups, folded)]
-            self._launch("fold_sums", form, len(folded), [*parts, WHOLE(len(folded))])
-            sums = folded
-            argument.sums, argument.first_chunk = self._at(sums), self._at(first)
-            argument.behind = [blocks, sums, first]
+        folded, first = fold(self._copies, form, sums, blocks)
+        argument.sums, argument.first_chunk = self._at(folded), self._at(first)
+        argument.behind = [blocks[1:10], sums, folded, first]  # must outlive the pointers to it
         return argument
 
-    def _view(self, view: View) -> View:
-        """The view with its arrays on the device; starts stay with the host."""
+    def _streamed(self, view: View) -> View:
+        """The view; where its tuples are on the host and too large for the device, as what stays there."""
         rank, modes = view.factors.shape[1], len(view.starts)
         if rank > DEVICE_RANK or modes > DEVICE_MODES:
             raise SettingsError(
                 f"the backend {self.name} takes ranks up to {DEVICE_RANK} and up to {DEVICE_MODES} modes, "
                 f"not rank {rank} and {modes} modes; use --device cpu"
             )
-        return view._replace(
-            tuples=self._here(view.tuples, np.int32),
-            weights=self._here(view.weights, np.float64),
-            factors=self._here(view.factors, view.factors.dtype),
-            component_weights=self._here(view.component_weights, np.float64),
-        )
+        held = isinstance(view.tuples, StreamedTuples) or self.device.owns(view.tuples)
+        if held or view.tuples.shape[1] > modes or view.tuples.flags.writeable or self._fits(view.tuples, 0):
+            return view
+        return view._replace(tuples=self._streaming.tuples_of(view.tuples, 0))
+
+    def _fits(self, codes: Codes, negatives: int) -> bool:
+        """Whether a tensor is to be on the device: tuples, the lists of all modes, and the sort of its negatives."""
+        if self.device.owns(codes):
+            return True
+        if self._streaming.holds(len(codes)):
+            return False
+        known = self._decided.get(id(codes))
+        if known is None or known[0]() is not codes:
+            spare, need = self.device.spare(), len(codes) * (8 * codes.shape[1] + 24 * negatives)
+            fits = len(self.devices) == 1 and (spare is None or need <= spare)
+            known = self._decided[id(codes)] = (weakref.ref(codes), fits)
+        return known[1]
 
     def _blocks(self, blocks: Blocks) -> Blocks:
         """The blocks with their arrays on the device."""
@@ -333,30 +401,6 @@ class CudaBackend:
                 for name, part in zip(blocks._fields[1:], blocks[1:], strict=True)
             ),
         )
-
-    def _here(self, array: Any, dtype: Any) -> Any:
-        """The array on the device: itself, a copy that is kept, or a copy."""
-        if self.device.owns(array):
-            return array if array.flags.c_contiguous else self.device.array(array)
-        if array.flags.writeable or array.nbytes < KEPT_BYTES:
-            return self.device.array(array, dtype)
-        known = self._kept.get(id(array))
-        if known is None or known[0]() is not array:
-            return self._keep(array, self.device.array(array, dtype))
-        return known[1]
-
-    def _keep(self, array: npt.NDArray[Any], here: Any) -> Any:
-        """Remember that ``here`` is what a read-only array of the host holds, as long as that lives."""
-        key = id(array)
-        self._kept[key] = (weakref.ref(array, lambda _: self._kept.pop(key, None)), here)
-        return here
-
-    def _back(self, target: Any, here: Any) -> None:
-        if not self.device.owns(target) and target.size:
-            target[...] = self.device.host(here)
-
-    def _at(self, array: Any) -> int:
-        return self.device.pointer(array)
 
     def _as_device(self, array: Any) -> Any:
         return array if self.device.owns(array) else self.device.array(array)

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ringleader.errors import DeviceError
 from ringleader.kernels.cuda.arguments import Form
+from ringleader.kernels.cuda.copies import lost
 
 SOURCE = Path(__file__).parent / "source"
 FILES = ("chunks.cu", "moments.cu", "sweep.cu", "evidence.cu", "entries.cu")
@@ -36,18 +37,27 @@ def compiler() -> str | None:
 
 
 class EmulatedDevice:
-    """Runs kernels on the CPU. ``descending`` has the lanes of a warp, and the warps, take turns from the last one."""
+    """Runs kernels on the CPU.
+
+    descending : the lanes of a warp, and the warps, take turns from the last one.
+    limit      : bytes it says it can spare; None for as many as are wanted.
+    lost_at    : the number of the launch at which the device is lost, and fails from then on.
+    """
 
     kind = "emulated"
     xp: Any = np
 
-    def __init__(self, descending: bool = False) -> None:
+    def __init__(self, descending: bool = False, limit: int | None = None, lost_at: int | None = None) -> None:
         if compiler() is None:
             raise DeviceError("there is no g++ or clang++ here, which the emulated GPU is compiled with; install one")
-        self.descending = descending
+        self.descending, self.limit, self.lost_at = descending, limit, lost_at
+        self.launches = 0
 
-    def __reduce__(self) -> tuple[type[EmulatedDevice], tuple[bool]]:
-        return EmulatedDevice, (self.descending,)
+    def __reduce__(self) -> tuple[type[EmulatedDevice], tuple[bool, int | None, int | None]]:
+        return EmulatedDevice, (self.descending, self.limit, self.lost_at)
+
+    def spare(self) -> int | None:
+        return self.limit
 
     def owns(self, array: Any) -> bool:
         return isinstance(array, DeviceArray)
@@ -63,10 +73,30 @@ class EmulatedDevice:
         """A copy for the host."""
         return np.array(array)
 
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+        return np.empty(shape, dtype)
+
+    def slices(self, source: npt.NDArray[Any], spans: Iterable[tuple[int, int]]) -> Iterator[Any]:
+        for first, last in spans:
+            yield self.array(source[first:last])
+
+    def adopt(self, array: Any) -> Any:
+        """A copy, though the memory is the same: what another device writes must not show here."""
+        return self.array(array)
+
+    def replace(self, target: Any, source: Any) -> None:
+        target[...] = source
+
+    def synchronize(self) -> None:
+        pass
+
     def pointer(self, array: Any) -> int:
         return int(array.ctypes.data)
 
     def launch(self, kernel: str, form: Form, blocks: int, arguments: Sequence[Any], shared: int | None = None) -> None:
+        self.launches += 1
+        if self.lost_at is not None and self.launches >= self.lost_at:
+            raise lost("the emulated device was lost")
         run = getattr(_library(form.definitions), f"launch_{kernel}")
         places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         size = ctypes.c_size_t(form.shared if shared is None else shared)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.kernels.cuda.arguments import POINTER, WHOLE, Form
+from ringleader.kernels.cuda.copies import DeviceCopies
 from ringleader.kernels.layout import CHUNK, Blocks, cut_long_lists
 
 FOLD = 32
@@ -42,6 +44,18 @@ def fold_levels(xp: Any, chunks: Any, first_chunk: Any) -> list[tuple[Any, Any]]
         levels.append((xp.concatenate([starts, xp.asarray([len(owner)])]), folded))
         owner, first_chunk = owner[starts], folded
     return levels
+
+
+def fold(copies: DeviceCopies, form: Form, sums: Any, blocks: Blocks) -> tuple[Any, Any]:
+    """Sums (chunks, SUMS) added up level by level: what is left of them, and the place of each block's first one."""
+    xp, at = copies.device.xp, copies.at
+    places = blocks.first_chunk
+    for groups, first in fold_levels(xp, blocks.chunks, blocks.first_chunk):
+        folded = xp.empty((len(groups) - 1, form.sums))
+        arguments = [*(POINTER(at(part)) for part in (sums, groups, folded)), WHOLE(len(folded))]
+        copies.launch("fold_sums", form, len(folded), arguments)
+        sums, places = folded, first
+    return sums, places
 
 
 def _numpy(array: Any) -> Any:

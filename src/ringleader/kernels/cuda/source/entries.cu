@@ -1,22 +1,35 @@
 // Passes over entries: negatives, log-odds and likelihoods.
 #include "rows.h"
 
+// Negative `j` of a cell.
+DEVICE int drawn_for(whole cell, int j, const int* pool, whole size, Bits key) {
+    Bits x = key + (((Bits)cell << 8) + (Bits)j) * 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    x ^= x >> 31;
+    return pool[(whole)((double)(x >> 11) * 0x1p-53 * (double)size)];
+}
+
 // Fills columns `modes` and up of tuples from `pool`. Same as: reference.draw_negatives(tuples, modes, pool, key).
 extern "C" __global__ void __launch_bounds__(32) draw_negatives(int* tuples, whole cells, int width, int modes,
                                                                 const int* pool, whole size, Bits key) {
-    const int drawn = width - modes;
-    for (whole i = blockIdx.x * (whole)LANES + threadIdx.x; i < cells; i += gridDim.x * (whole)LANES) {
-        for (int j = 0; j < drawn; j++) {
-            Bits x = key + (((Bits)i << 8) + (Bits)j) * 0x9E3779B97F4A7C15ull;
-            x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-            x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-            x ^= x >> 31;
-            const whole picked = (whole)((double)(x >> 11) * 0x1p-53 * (double)size);
-            tuples[i * width + modes + j] = pool[picked];
-        }
-    }
+    for (whole i = blockIdx.x * (whole)LANES + threadIdx.x; i < cells; i += gridDim.x * (whole)LANES)
+        for (int j = 0; j < width - modes; j++) tuples[i * width + modes + j] = drawn_for(i, j, pool, size, key);
 }
 KERNEL(draw_negatives)
+
+// Tuples (count, width) of lines (count, stride), with the negatives of their cells. The number of the cell is in column
+// `own` of a line or, where that is -1, `first` more than the number of the line. Same as: draw_negatives of all, [cells].
+extern "C" __global__ void __launch_bounds__(32) expand_lines(const int* lines, whole count, int stride, int own,
+                                                              whole first, int width, int modes, const int* pool,
+                                                              whole size, Bits key, int* tuples) {
+    for (whole i = blockIdx.x * (whole)LANES + threadIdx.x; i < count; i += gridDim.x * (whole)LANES) {
+        const whole cell = own < 0 ? first + i : (whole)lines[i * stride + own];
+        for (int k = 0; k < modes; k++) tuples[i * width + k] = lines[i * stride + k];
+        for (int j = 0; j < width - modes; j++) tuples[i * width + modes + j] = drawn_for(cell, j, pool, size, key);
+    }
+}
+KERNEL(expand_lines)
 
 // keys[i * m + j] = entity * 2^32 + cell of every draw: sorted, they are the lists of ``group_drawn``.
 extern "C" __global__ void __launch_bounds__(32) drawn_keys(const int* tuples, whole cells, int width, int modes,
