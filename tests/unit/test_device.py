@@ -16,7 +16,8 @@ from ringleader.errors import DeviceError, ResumeError, RingleaderWarning, Setti
 from ringleader.kernels.protocol import unavailable
 from ringleader.learners import SweepInfo
 from ringleader.model.config import ModelConfig
-from ringleader.snapshot import parameters
+from ringleader.snapshot import device_choice, parameters
+from ringleader.snapshot.device_choice import SweepWork, cpu_seconds, gpu_pays, gpu_seconds
 
 EMULATED = pytest.mark.skipif(unavailable("cuda-emulated") is not None, reason=str(unavailable("cuda-emulated")))
 NO_GPU = pytest.mark.skipif(unavailable("cuda") is None, reason="there is a GPU here")
@@ -85,13 +86,35 @@ def test_auto_takes_a_gpu_where_there_is_one_and_it_pays(monkeypatch: pytest.Mon
     monkeypatch.setattr(parameters, "unavailable", there)
     assert rl.RingDetector().model_config(tensor()).backend == "numba"
     assert not asked, "a small fit does not look for a GPU"
-    monkeypatch.setattr(parameters, "PAYS_FROM", 100)
+    monkeypatch.setattr(device_choice, "GPU_START", 0.0)
     large = rl.RingDetector().model_config(tensor())
     assert (large.backend, large.dtype) == ("cuda", "float32")
     assert rl.RingDetector(device="cpu").model_config(tensor()).backend == "numba"
     assert rl.RingDetector(learner="gibbs", preset="corrected").model_config(tensor()).backend == "numba"
     monkeypatch.setattr(parameters, "unavailable", lambda name: "no driver")
     assert rl.RingDetector().model_config(tensor()).backend == "numba"
+
+
+SMALL = SweepWork(cells=20_000, modes=5, rows=3_000, rank=24, negatives=4, sweeps=4)
+
+
+def test_a_gpu_pays_the_sooner_the_more_there_is_to_do_and_the_fewer_threads_there_are() -> None:
+    """Nothing that makes a fit longer on the CPU may turn a GPU that pays into one that does not."""
+    assert not gpu_pays(SMALL, 2)
+    assert gpu_pays(SMALL._replace(cells=60_000_000, rows=10_000_000), 16)
+
+    def least(threads: int, **more: int) -> int:
+        sizes = [1000 * 2**power for power in range(20)]
+        return next(n for n in sizes if gpu_pays(SMALL._replace(cells=n, rows=n // 6, **more), threads))
+
+    assert least(2) < least(16)
+    assert least(2, rank=48) <= least(2) <= least(2, rank=8)
+    assert least(2, sweeps=20) < least(2)
+    assert least(2, negatives=9) <= least(2)
+    assert 200_000 < least(2) < 5_000_000
+    large = SMALL._replace(cells=2_000_000)
+    assert gpu_seconds(large) > device_choice.GPU_START
+    assert cpu_seconds(large, 2) == pytest.approx(cpu_seconds(large, 1) / 2)
 
 
 @EMULATED

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringleader.arrays import frozen
 from ringleader.counters import stream_key
 from ringleader.evaluation.answers import SpeedRow
 from ringleader.kernels.layout import Blocks, Rule, View, no_statistics, no_terms
@@ -24,7 +25,7 @@ RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class Market(NamedTuple):
-    """A problem on the device: cells sorted by reviewer, the cells of each entity, and factors."""
+    """A problem: cells sorted by reviewer and the cells of each entity, on the device or on the host, and factors."""
 
     sizes: tuple[int, ...]
     codes: Any  # (n, K) int32
@@ -32,9 +33,15 @@ class Market(NamedTuple):
     factors: Any  # (sum of sizes, R)
 
 
-def draw_market(backend: Any, cells: int, sizes: Sequence[int], rank: int, dtype: Any = np.float32) -> Market:
-    """A heavy-tailed market of five modes, as ``speed.benchmark_tensor`` draws one."""
+def draw_market(
+    backend: Any, cells: int, sizes: Sequence[int], rank: int, dtype: Any = np.float32, *, on_host: bool = False
+) -> Market:
+    """A heavy-tailed market of five modes, as ``speed.benchmark_tensor`` draws one; factors are on the device."""
     xp = backend.device.xp
+
+    def kept(array: Any) -> Any:
+        return frozen(array.get()) if on_host else array
+
     draw = xp.random.default_rng(0)
     codes = xp.empty((cells, len(sizes)), np.int32)
     codes[:, 0] = xp.sort((sizes[0] * draw.random(cells, dtype=np.float32).astype(np.float64) ** 2).astype(np.int32))
@@ -47,8 +54,11 @@ def draw_market(backend: Any, cells: int, sizes: Sequence[int], rank: int, dtype
         keys = codes[:, k].astype(np.uint64) << np.uint64(32) | xp.arange(cells, dtype=np.uint64)
         keys.sort()
         edges = xp.arange(size + 1, dtype=np.uint64) << np.uint64(32)
-        grouped.append((xp.searchsorted(keys, edges).astype(np.int64), keys.astype(np.int32)))
+        grouped.append((kept(xp.searchsorted(keys, edges).astype(np.int64)), kept(keys.astype(np.int32))))
         del keys, edges
+    codes = kept(codes)
+    if on_host:
+        xp.get_default_memory_pool().free_all_blocks()
     factors = xp.empty((sum(sizes), rank), dtype)
     for first in range(0, len(factors), 1 << 24):
         part = factors[first : first + (1 << 24)]
@@ -61,8 +71,8 @@ class DeviceSweep:
 
     def __init__(self, backend: Any, market: Market, negatives: int) -> None:
         self.backend, self.market, self.negatives, self.sweep = backend, market, negatives, 0
-        self.plans: dict[int, Blocks] = {k: backend.plan(k, market.grouped[k]) for k in range(1, len(market.sizes))}
         self.tuples = backend.place_tuples(market.codes, negatives)
+        self.plans: dict[int, Blocks] = {k: backend.plan(k, market.grouped[k]) for k in range(1, len(market.sizes))}
         rank = market.factors.shape[1]
         starts = np.concatenate([[0], np.cumsum(market.sizes)[:-1]])
         rows = len(market.factors)
@@ -130,11 +140,17 @@ def market_sizes(cells: int) -> tuple[int, ...]:
     return (max(cells // 8, 50), max(cells // 31, 20), max(cells // 100, 10), 5, 157)
 
 
-def device_table(backend: Any, cells: int, *, rank: int = 24, negatives: int = 4, repeats: int = 5) -> list[SpeedRow]:
-    """How fast sweeps of a market of that many reviews are: medians of warm runs, by the device's events."""
+def device_table(
+    backend: Any, cells: int, *, rank: int = 24, negatives: int = 4, repeats: int = 5, on_host: bool = False
+) -> list[SpeedRow]:
+    """How fast sweeps of a market of that many reviews are: medians of warm runs, by the device's events.
+
+    on_host : cells and lists begin on the host; they stay there where they do not fit into the memory that is allowed.
+    """
     xp = backend.device.xp
     pool = xp.get_default_memory_pool()
-    sweep = DeviceSweep(backend, draw_market(backend, cells, market_sizes(cells), rank), negatives)
+    market = draw_market(backend, cells, market_sizes(cells), rank, on_host=on_host)
+    sweep = DeviceSweep(backend, market, negatives)
     pool.free_all_blocks()  # what the drawing took
     sweep.run()  # compiles
     runs = [sweep.run() for _ in range(repeats)]

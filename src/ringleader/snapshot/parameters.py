@@ -11,7 +11,9 @@ from ringleader.errors import DeviceError, SettingsError
 from ringleader.kernels.layout import DEVICE_MODES, DEVICE_RANK
 from ringleader.kernels.protocol import unavailable
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.machine import processors
 from ringleader.settings import Choice, Flag, Number, Whole, check_setting
+from ringleader.snapshot.device_choice import SweepWork, gpu_pays
 from ringleader.tensor.sparse import SparseTensor
 
 PARAMETERS = {
@@ -21,8 +23,6 @@ PARAMETERS = {
 """Settings of the model that parameters stand for."""
 
 DEVICES = ("auto", "cpu", "cuda")
-PAYS_FROM = 2_000_000
-"""Cells from which ``auto`` takes a GPU: below, a CPU is done before the kernels of a GPU are loaded."""
 
 
 def seed_of(random_state: Any) -> int:
@@ -77,9 +77,22 @@ def _device_settings(
         missing = unavailable("cuda")
         if missing:
             raise DeviceError(missing)
-    elif device == "cpu" or refused or "backend" in settings or tensor.n_cells < PAYS_FROM or unavailable("cuda"):
-        return {}
+    else:
+        wanted = device == "auto" and not refused and "backend" not in settings
+        if not wanted or not _pays(parameters, tensor, settings) or unavailable("cuda"):
+            return {}
     return {"backend": "cuda", "dtype": "float32"}
+
+
+def _pays(parameters: Mapping[str, Any], tensor: SparseTensor, settings: Mapping[str, Any]) -> bool:
+    """Whether a GPU would be done before the CPU; not where a setting is none, which is refused later."""
+    usual = ModelConfig.preset(parameters["preset"])
+    numbers = [settings.get(name, getattr(usual, name)) for name in ("rank", "negatives", "sweeps")]
+    threads = parameters["threads"] or processors()
+    if not all(isinstance(number, int) for number in (*numbers, threads)):
+        return False
+    work = SweepWork(tensor.n_cells, len(tensor.shape), sum(tensor.shape), *numbers)
+    return gpu_pays(work, threads)
 
 
 def _by_parameter(message: str) -> str:

@@ -206,7 +206,7 @@ class CudaBackend:
             self._streaming.each(view, blocks, rule, form, launch, views=views, meet=meet)
             self._replicas.send_long(views, blocks)
         else:
-            lists = self._blocks(blocks)
+            lists = self._copies.blocks(blocks)
             launch(whole_mode(self._copies, here, self._lists(here, lists, rule, form), lists.entities))
         self._back(view.factors, here.factors)
         for local, rows in solved:
@@ -342,7 +342,7 @@ class CudaBackend:
             views = [self._copies.view(view, view.tuples)]
             self._streaming.each(view, blocks, rule, form, launch, views=views, own_row=own_row, revisit=revisit)
             return
-        here, lists = self._copies.view(view), self._blocks(blocks)
+        here, lists = self._copies.view(view), self._copies.blocks(blocks)
         launch(whole_mode(self._copies, here, self._lists(here, lists, rule, form, own_row), lists.entities))
 
     def _lists(self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None) -> ListsArgument:
@@ -370,7 +370,7 @@ class CudaBackend:
         held = isinstance(view.tuples, StreamedTuples) or self.device.owns(view.tuples)
         if held or view.tuples.shape[1] > modes or view.tuples.flags.writeable or self._fits(view.tuples, 0):
             return view
-        return view._replace(tuples=self._streaming.tuples_of(view.tuples, 0))
+        return view._replace(tuples=cast(Codes, self._streaming.tuples_of(view.tuples, 0)))
 
     def _fits(self, codes: Codes, negatives: int) -> bool:
         """Whether a tensor is to be on the device: tuples, the lists of all modes, and the sort of its negatives."""
@@ -384,23 +384,6 @@ class CudaBackend:
             fits = len(self.devices) == 1 and (spare is None or need <= spare)
             known = self._decided[id(codes)] = (weakref.ref(codes), fits)
         return known[1]
-
-    def _blocks(self, blocks: Blocks) -> Blocks:
-        """The blocks with their arrays on the device."""
-        kinds = {
-            "entities": np.int32,
-            "cells": np.int32,
-            "drawn_cells": np.int32,
-            "scale": np.float64,
-            "rate": np.float64,
-        }
-        return Blocks(
-            blocks.mode,
-            *(
-                self._here(part, kinds.get(name, np.int64))
-                for name, part in zip(blocks._fields[1:], blocks[1:], strict=True)
-            ),
-        )
 
     def _as_device(self, array: Any) -> Any:
         return array if self.device.owns(array) else self.device.array(array)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ringleader.arrays import Codes
 from ringleader.errors import DeviceError
 from ringleader.kernels.cuda.arguments import Form
-from ringleader.kernels.layout import View
+from ringleader.kernels.layout import Blocks, View
 
 KEPT_BYTES = 1 << 20
 """Read-only arrays of the host that are at least so large stay on the device as long as they live on the host."""
@@ -107,3 +107,13 @@ class DeviceCopies:
             factors=self.here(view.factors, view.factors.dtype),
             component_weights=self.here(view.component_weights, np.float64),
         )
+
+    def blocks(self, blocks: Blocks) -> Blocks:
+        """The blocks with their arrays on the device."""
+        kinds = {
+            **dict.fromkeys(("entities", "cells", "drawn_cells"), np.int32),
+            "scale": np.float64,
+            "rate": np.float64,
+        }
+        parts = zip(blocks._fields[1:], blocks[1:], strict=True)
+        return Blocks(blocks.mode, *(self.here(part, kinds.get(name, np.int64)) for name, part in parts))

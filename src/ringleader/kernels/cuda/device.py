@@ -39,7 +39,7 @@ RESERVE = 1 << 30  # of a GPU's memory: what libraries and the sort of keys take
 
 
 def open_devices() -> list[CupyDevice]:
-    """The GPUs of this process: CUDA's first (``CUDA_VISIBLE_DEVICES`` chooses another), or those of DEVICES_VARIABLE."""
+    """CUDA's first GPU (``CUDA_VISIBLE_DEVICES`` chooses another), or those that DEVICES_VARIABLE names."""
     try:
         import cupy
     except ImportError as error:
@@ -85,6 +85,8 @@ class CupyDevice:
             capability = int(cupy.cuda.Device().compute_capability)
             self._stream = cupy.cuda.Stream(non_blocking=True) if aside else None
             self._copies = cupy.cuda.Stream(non_blocking=True)
+            if limit is not None:
+                cupy.get_default_memory_pool().set_limit(size=limit)
         if capability < LEAST_CAPABILITY:
             raise DeviceError(f"{self.kind} has compute capability {capability / 10}; 7.0 is needed, so {CPU_INSTEAD}")
 
@@ -126,13 +128,12 @@ class CupyDevice:
                 cuda.runtime.memcpyAsync(part.data.ptr, start, part.nbytes, COPY, there.ptr)
             return part, there.record()
 
-        asked = ask(0) if every else None
+        coming = [ask(0)] if every else []
         for i in range(len(every)):
-            part, arrived = asked
-            asked = None
+            part, arrived = coming.pop()
             if i + 1 < len(every):
                 there.wait_event(here.record())  # the buffer's last user is done
-                asked = ask(i + 1)
+                coming.append(ask(i + 1))
             here.wait_event(arrived)
             yield part
 
@@ -181,7 +182,16 @@ def _compiled(kernel: str, definitions: tuple[str, ...]) -> Any:
     """A kernel compiled for one form; CuPy keeps the result on disk."""
     import cupy
 
-    return cupy.RawModule(code=source_text(FILE_OF[kernel]), options=("-std=c++17", *definitions)).get_function(kernel)
+    module = cupy.RawModule(code=source_text(FILE_OF[kernel]), options=("-std=c++17", *definitions))
+    try:
+        return module.get_function(kernel)
+    except (ImportError, OSError, RuntimeError) as error:
+        if isinstance(error, cupy.cuda.runtime.CUDARuntimeError | cupy.cuda.driver.CUDADriverError):
+            raise
+        raise DeviceError(
+            f"CUDA's compiler cannot be loaded ({_first_line(error)}); install a CuPy made for this machine's CUDA, "
+            f"with its libraries, or {CPU_INSTEAD}"
+        ) from error
 
 
 @functools.cache

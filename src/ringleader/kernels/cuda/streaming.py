@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Streaming:
     def capacity(self, copies: DeviceCopies, tuples: StreamedTuples) -> int:
         """Lines that a range may have: what one takes with the next on its way, and with the sort of its negatives."""
         spare = copies.device.spare()
-        room = RANGE_LINES if spare is None else spare // (16 * tuples.modes + 4 * tuples.negatives + 48)
+        room = RANGE_LINES if spare is None else spare // (16 * tuples.modes + 8 * tuples.negatives + 96)
         return max(min(room, (1 << 31) - 1), 2 * CHUNK)
 
     def expand(self, copies: DeviceCopies, tuples: StreamedTuples, lines: Any, own: int, first: int, out: Any) -> None:
@@ -158,8 +158,7 @@ class Streaming:
         meet    : called before those with the ranges that each device had.
         revisit : long blocks come range by range, with the cells that they have there, in the place of all at once.
         """
-        first, tuples = self.copies[0], view.tuples
-        assert isinstance(tuples, StreamedTuples)
+        first, tuples = self.copies[0], cast(StreamedTuples, view.tuples)
         plan = self._planned(view, blocks)
         xp, dealt = first.device.xp, len(views)
         sums = xp.empty((len(plan.blocks.chunks), form.sums))
@@ -182,6 +181,7 @@ class Streaming:
                     short = self._short(local, plan, place)
                     if len(short.chosen):
                         launch(short)
+                    del local, short
                 copies.device.synchronize()
 
         Threads(dealt).map(work, range(dealt))
@@ -195,7 +195,7 @@ class Streaming:
             self._long(views[0], plan, tuples, fold(first, form, sums, plan.blocks), launch, ranges, revisit)
 
     def _planned(self, view: View, blocks: Blocks) -> HostPlan:
-        first, tuples = self.copies[0], view.tuples
+        first, tuples = self.copies[0], cast(StreamedTuples, view.tuples)
         xp, host = first.device.xp, first.device.host
         begins, ends = first.here(blocks.begins, np.int64), first.here(blocks.ends, np.int64)
         cells = host(blocks.cells) if first.device.owns(blocks.cells) else blocks.cells
@@ -231,48 +231,48 @@ class Streaming:
             spans = [(int(plan.own[place.first]), int(plan.own[place.last])) for place in ranges]
         for place, span, lines in zip(ranges, spans, copies.device.slices(plan.lines.array, spans), strict=True):
             blocks, count = slice(place.first, place.last), span[1] - span[0]
-            cells = xp.arange(*span) if plan.lines.own < 0 else lines[:, plan.lines.own]
+            cells = xp.arange(*span, dtype=np.int32) if plan.lines.own < 0 else lines[:, plan.lines.own]
             own = adopt(plan.own[place.first : place.last + 1]) - span[0]
             lists = [own[:-1], own[1:], xp.arange(count, dtype=np.int32)]
-            drawn = xp.zeros(len(own), np.int64)
-            width = tuples.shape[1] if plan.drawn is None else tuples.modes
-            drawn_cells, more = xp.zeros(0, np.int32), None
-            if plan.drawn is not None:
+            drawn, drawn_cells = xp.zeros(len(own), np.int64), xp.zeros(0, np.int32)
+            if plan.drawn is None:
+                here = xp.empty((count, tuples.shape[1]), np.int32)
+            else:
                 drawn = adopt(plan.drawn[place.first : place.last + 1])
                 drawn = drawn - drawn[0]
-                more, drawn_cells, numbers = self._drawn(copies, plan, place, tuples, int(drawn[-1]), count)
+                here = xp.empty((count + int(drawn[-1]), tuples.modes), np.int32)
+                drawn_cells, numbers = self._drawn(copies, plan, place, tuples, here[count:])
                 cells = xp.concatenate([cells, numbers])
-            here = xp.empty((len(cells), width), np.int32)
+                drawn_cells += np.int32(count)
+                del numbers
             self.expand(copies, tuples, lines, plan.lines.own, span[0], here[:count])
-            if more is not None:
-                here[count:] = more
             weights = copies.here(view.weights, np.float64)
             weights = weights if len(weights) == 1 else weights[cells]
             parts = [adopt(plan.blocks.entities[blocks]), *lists, drawn[:-1], drawn[1:], drawn_cells]
             parts += [adopt(plan.blocks.scale[blocks]), adopt(plan.blocks.rate[blocks])]
             argument = _lists_argument(copies, parts, int(plan.drawn is not None))
-            where = xp.arange(place.first, place.last)
-            share = 1 / max(tuples.negatives, 1)
-            yield Local(copies, view._replace(tuples=here, weights=weights), argument, where, cells, share, span), place
+            where, share = xp.arange(place.first, place.last), 1 / max(tuples.negatives, 1)
+            local = Local(copies, view._replace(tuples=here, weights=weights), argument, where, cells, share, span)
+            del here, cells, own, lists, drawn, drawn_cells, weights, parts, argument, where
+            yield local, place
+            del local  # two ranges at a time are one too many
 
     def _drawn(
-        self, copies: DeviceCopies, plan: HostPlan, place: BlockRange, tuples: StreamedTuples, total: int, count: int
-    ) -> tuple[Any, Any, Any]:
-        """The negatives of a range: lines of codes, the list of each block (places behind ``count``), their cells."""
-        xp, modes = copies.device.xp, tuples.modes
+        self, copies: DeviceCopies, plan: HostPlan, place: BlockRange, tuples: StreamedTuples, out: Any
+    ) -> tuple[Any, Any]:
+        """Writes the codes of the negatives of a range to ``out``; the list of each block, and the numbers of cells."""
+        xp, modes, total = copies.device.xp, tuples.modes, len(out)
         if plan.drawn_lines is not None:
             begin = int(plan.drawn[place.first])
-            lines = copies.device.array(plan.drawn_lines.array[begin : begin + total])
-            own = plan.drawn_lines.own
-            return lines[:, :modes], xp.arange(count, count + total, dtype=np.int32), lines[:, own]
+            out[...] = copies.device.array(plan.drawn_lines.array[begin : begin + total, :modes])
+            return xp.arange(total, dtype=np.int32), out[:, plan.drawn_lines.own]
         entities = self._adopt(copies)(plan.blocks.entities[place.first : place.last])
         low, high = int(entities[0]), int(entities[-1])
         block_of = None
         if high - low + 1 != len(entities):
             block_of = xp.full(high - low + 1, -1, np.int64)
             block_of[entities - low] = xp.arange(len(entities))
-        lines, keys = xp.empty((total, modes), np.int32), xp.empty(total, np.uint64)
-        numbers, filled = xp.empty(total, np.int32), 0
+        keys, numbers, filled = xp.empty(total, np.uint64), xp.empty(total, np.int32), 0
         for span, codes, part in self._slices(copies, tuples):
             picked = part[:, modes:].ravel()
             where = xp.flatnonzero((picked >= low) & (picked <= high))
@@ -281,12 +281,13 @@ class Streaming:
                 block = block_of[block]
                 where, block = where[block >= 0], block[block >= 0]
             row, end = where // tuples.negatives, filled + len(where)
-            lines[filled:end] = codes[row]
+            out[filled:end] = codes[row]
             numbers[filled:end] = row + span[0]
             keys[filled:end] = (block.astype(np.uint64) << np.uint64(32)) | xp.arange(filled, end, dtype=np.uint64)
             filled = end
+            del picked, where, block, row
         keys.sort()  # by block, then as they came: by cell
-        return lines, keys.astype(np.int32) + np.int32(count), numbers
+        return keys.astype(np.int32), numbers
 
     def _sum_chunks(
         self, local: Local, plan: HostPlan, place: BlockRange, rule: Rule, form: Form, sums: Any, own_row: Any
