@@ -99,6 +99,16 @@ def test_boosts_and_attacks_are_kept_apart() -> None:
     assert not ((lockstep.boost.scores > 0) & (lockstep.attack.scores > 0)).any()
 
 
+def test_an_attack_says_as_much_in_a_crowd() -> None:
+    tensor = market(gang("boost", 5, 3), gang("attack", 1, 3, first=50))
+    lockstep, anywhere = (find_lockstep(tensor, LockstepSettings(popularity=p)) for p in (0.5, 0.0))
+    np.testing.assert_array_equal(lockstep.crowded_attacks, anywhere.attack.scores)
+    assert (lockstep.crowded_attacks != lockstep.attack.scores).any()
+    assert not lockstep.crowded_attacks[lockstep.boost.scores > 0].any()
+    stored = Lockstep.from_arrays(lockstep.to_arrays())
+    np.testing.assert_array_equal(stored.crowded_attacks, lockstep.crowded_attacks)
+
+
 def test_a_taste_community_without_shared_weeks_does_not_light_up() -> None:
     tensor = market(gang("fan", 5, 140, seed=4), gang("ring", 5, 3, first=50))
     mean = reviewer_means(tensor, find_lockstep(tensor))

@@ -69,7 +69,7 @@ def review_ratios(
 ) -> ReviewRatios:
     """What speaks against every review."""
     fair = not_attacks(tensor, lockstep)
-    attack = np.where(fair, 0.0, np.maximum(lockstep.attack.scores, strangers.ratios))
+    attack = np.where(fair, 0.0, np.maximum(lockstep.crowded_attacks, strangers.ratios))
     spread = np.where(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )

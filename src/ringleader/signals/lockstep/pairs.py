@@ -68,6 +68,8 @@ class Lockstep:
     groups, skipped_groups, skipped_memberships : groups that counted, and those left out because they were too large,
         with their members; summed over sides, items and phases.
     pull : (n_cells,), log of how far the taste of its author draws each review to its item; 0 where nothing is known.
+    crowded_attacks : (n_cells,), the scores of ``attack`` where a meeting in a crowd says as much as any (``popularity``
+        0). Praise goes where everyone goes; that bad ratings crowd somewhere makes them no less of an attack.
     """
 
     settings: LockstepSettings
@@ -80,6 +82,7 @@ class Lockstep:
     skipped_groups: int
     skipped_memberships: int
     pull: Floats
+    crowded_attacks: Floats
 
     @property
     def graph(self) -> sparse.csr_array:
@@ -128,7 +131,7 @@ class Lockstep:
         about = {"settings": asdict(self.settings), "actor": self.actor, "groups": self.groups}
         about |= {"skipped_groups": self.skipped_groups, "skipped_memberships": self.skipped_memberships}
         arrays = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **_pack("single", self.single)}
-        arrays["pull"] = self.pull
+        arrays |= {"pull": self.pull, "crowded_attacks": self.crowded_attacks}
         for name, side in (("boost", self.boost), ("attack", self.attack)):
             arrays |= {f"{name}_scores": side.scores, f"{name}_direct": side.direct, **_pack(name, side.graph)}
         return arrays
@@ -145,7 +148,10 @@ class Lockstep:
         )
         sides: dict[str, Any] = {"both": _together(boost, attack), "boost": boost, "attack": attack}
         pull = arrays.get("pull", np.zeros(len(boost.scores)))  # models of before have none
-        return cls(settings=settings, single=_unpack("single", arrays), pull=pull, **sides, **about)
+        crowded = arrays.get("crowded_attacks", attack.scores)
+        return cls(
+            settings=settings, single=_unpack("single", arrays), pull=pull, crowded_attacks=crowded, **sides, **about
+        )
 
 
 def find_sides(cells: SparseTensor | CellShare, actor: int, settings: LockstepSettings) -> tuple[Bools, Bools]:
@@ -186,11 +192,14 @@ def find_lockstep(
         for side, towards in zip(chosen, drawn, strict=True)
     ]
     boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted)
+    crowded = attack.scores
+    if settings.popularity:
+        crowded = count_side(home, k, chosen[1], settings.replace(popularity=0.0), threads, shares, drawn[1]).scores
     groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))
     single = _single_meetings(home, k, settings)
     pull = np.zeros(home.tensor.n_cells) if tastes is None else tastes.pull
     both = _together(boost, attack)
-    return Lockstep(settings, k, both, boost, attack, single, groups, skipped, memberships, pull)
+    return Lockstep(settings, k, both, boost, attack, single, groups, skipped, memberships, pull, crowded)
 
 
 def joined_lockstep(parts: Sequence[Lockstep]) -> Lockstep:
@@ -209,6 +218,7 @@ def joined_lockstep(parts: Sequence[Lockstep]) -> Lockstep:
         attack=attack,
         single=_stacked([part.single for part in parts]),
         pull=np.concatenate([part.pull for part in parts]),
+        crowded_attacks=np.concatenate([part.crowded_attacks for part in parts]),
     )
 
 
