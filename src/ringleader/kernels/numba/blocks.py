@@ -14,7 +14,7 @@ from numba import njit
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View
-from ringleader.kernels.numba.elementary import INNER, OUTER, sigma_and_weight_of_one
+from ringleader.kernels.numba.elementary import CALLED, INNER, OUTER, sigma_and_weight_of_one
 from ringleader.kernels.numba.lanes import after, load, spread, start, store
 from ringleader.kernels.numba.solve import (
     Solver,
@@ -31,7 +31,7 @@ from ringleader.kernels.numba.solve import (
 from ringleader.kernels.numba.sums import add_cells, add_contrast_cells
 from ringleader.kernels.numba.work import Work, clear, design_row, dot, locate, new_memory, work_on
 
-COMPILED_FROM = "31de51cd95f6"
+COMPILED_FROM = "9283de390136"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
@@ -204,7 +204,7 @@ def _moments(lists: Lists, e: int, work: Work, rule: Rule, stack: Any) -> None:
             store(work.curvature, s, load(work.curvature, s) * spread(lists.scale[e]))
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> None:
     """Blend the block's sums into its carried statistics, and put those in the place of the sums."""
     rank, padded, own, gradient, curvature = work.rank, work.padded, work.own, work.gradient, work.curvature
@@ -229,7 +229,7 @@ def _carry(statistics: Statistics, entity: int, work: Work, decay: float) -> Non
         gradient[r] = first[r] - dot(after(curvature, r * padded), own, padded)
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def _add_labels(labels: BlockLabels, entity: int, rule: Rule, work: Work, solver: Solver) -> None:
     """Solve the cavity row where wanted, then add the labels of one entity."""
     terms, cavity = labels

@@ -13,16 +13,16 @@ from numba import njit
 
 from ringleader.kernels.numba.lanes import exponents, fma, halvings, lane, less, mantissas, size, spread, whole
 
-INNER: dict[str, Any] = {
-    "cache": True,
+INNER: dict[str, Any] = {  # not cached: a cache of its own would not see changes of what it calls in other files
     "error_model": "numpy",
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    # A function that is called stands once in each kernel, optimised for it, and the process keeps whichever copy it
-    # loaded first. And a call would pass all of ``Work`` by value.
-    "forceinline": True,
+    "forceinline": True,  # a call would pass all of ``Work`` by value, too dear for what takes few instructions
 }
-OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
+CALLED: dict[str, Any] = INNER | {"forceinline": False}
+"""Of functions whose work outweighs a call: inlined wherever they stand, they made kernels that took twice as long to
+compile and ran no faster. Without it numba would pass the caller's ``forceinline`` on."""
+OUTER: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 
 
 @njit(**INNER)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.layout import Rule, Terms
-from ringleader.kernels.numba.elementary import INNER, sigma_and_weight_of_one
+from ringleader.kernels.numba.elementary import CALLED, INNER, sigma_and_weight_of_one
 from ringleader.kernels.numba.lanes import after, fma, start
 from ringleader.kernels.numba.work import Work, dot_from
 
@@ -62,7 +62,7 @@ def mirror(curvature: Any, rank: int, padded: int) -> None:
             curvature[s * padded + r] = curvature[r * padded + s]
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def factorise(curvature: Any, solver: Solver) -> int:
     """Cholesky of the free coordinates' block, U'U, packed to the front of ``solver.factor``; returns how many."""
     factor, chosen, padded = solver.factor, solver.chosen, solver.padded
@@ -104,7 +104,7 @@ def factorise(curvature: Any, solver: Solver) -> int:
     return count
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def substitute(residual: Any, count: int, solver: Solver, out: Any) -> None:
     """out = solution for the free coordinates (0 elsewhere), from the factor left by ``factorise``."""
     factor, chosen, packed, padded = solver.factor, solver.chosen, solver.packed, solver.padded
@@ -145,7 +145,7 @@ def _coordinate_pass(curvature: Any, solver: Solver, step: float) -> float:
     return largest / (size + 1e-300)
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def solve(curvature: Any, gradient: Any, own: Any, nonnegative: bool, solver: Solver) -> None:
     """point = argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, never worse than x itself."""
     rank, padded = solver.rank, solver.padded
@@ -235,7 +235,7 @@ def _gain(curvature: Any, gradient: Any, solver: Solver) -> float:
     return gain
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, solver: Solver) -> None:
     """Put the new row of a block into ``solver.point``."""
     rank, padded = solver.rank, solver.padded
@@ -272,7 +272,7 @@ def move(curvature: Any, gradient: Any, own: Any, rule: Rule, rate: float, solve
     if rule.nonnegative and _gain(curvature, gradient, solver) < 0.0:
         # Clipping lost what the step gained: go towards the constrained optimum instead, which cannot lose.
         mirror(curvature, rank, padded)
-        solve(curvature, gradient, own, True, solver)
+        solve(curvature, gradient, own, rule.nonnegative, solver)
         for r in range(rank):
             change[r] = step * (point[r] - own[r])
     for r in range(rank):

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.layout import Rule
-from ringleader.kernels.numba.elementary import INNER, sigma_and_weight
+from ringleader.kernels.numba.elementary import CALLED, INNER, sigma_and_weight
 from ringleader.kernels.numba.lanes import after, fma, load, load_some, spread, store, sums
 from ringleader.kernels.numba.work import Work, design_row, fetch_rows, fetch_tuple, last_product, locate, product
 
@@ -135,7 +135,7 @@ def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
     store(curvature, fourth, d0)
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def _flush(work: Work, count: int, rule: Rule) -> None:
     """Add the gathered entries to the gradient and to the upper triangle of the curvature."""
     padded = work.padded
@@ -172,7 +172,7 @@ def _design_rows(work: Work, filled: int) -> None:
         store(rows, j * padded + last, base * load_some(factors, places[j] + last, work.rank - last))
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Rule) -> None:
     """Add positions ``piece`` of ``cells``, which ends at ``end``, with their negatives; not in the contrast mode."""
     entries, capacity, per_cell = work.entries, work.capacity, work.per_cell
@@ -200,7 +200,7 @@ def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Ru
         _flush(work, filled, rule)
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def _add_contrast(
     work: Work, cells: Any, end: int, piece: tuple[int, int], filled: int, kind: tuple[float, float], rule: Rule
 ) -> int:
@@ -224,7 +224,7 @@ def _add_contrast(
     return filled
 
 
-@njit(**INNER)
+@njit(**CALLED)
 def add_contrast_cells(
     work: Work,
     own: tuple[Any, int],
@@ -235,7 +235,7 @@ def add_contrast_cells(
 ) -> None:
     """Add cells of ``own`` (y = 1) and negatives from ``drawn`` (y = 0) to a block of the contrast mode."""
     share = 1.0 / max(work.per_cell - 1, 1)
-    filled = _add_contrast(work, own[0], own[1], piece, 0, (1.0, 1.0), rule)
+    filled = _add_contrast(work, own[0], own[1], piece, np.int64(0), (1.0, 1.0), rule)
     filled = _add_contrast(work, drawn[0], drawn[1], drawn_piece, filled, (share, 0.0), rule)
     if filled:
         _flush(work, filled, rule)
