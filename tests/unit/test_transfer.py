@@ -163,7 +163,7 @@ def test_the_report_says_how_such_scores_were_made(by_reviewers: rl.RingDetector
     (sellers,) = [s for s in subjects(by_reviewers) if s.mode == "seller"]
     page = ranking(by_reviewers, sellers, "x", Accounts(by_reviewers.snapshot_, ()))
     assert "how suspected its reviewers are" in page.note
-    said = "reviewers are known bad or have a probability of at least 50%"
+    said = "reviewers are known bad or at least 50% likely to be bad"
     assert any(said in r.text for row in page.rows for r in row.reasons)
 
 

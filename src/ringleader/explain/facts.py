@@ -10,7 +10,7 @@ import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
-from ringleader.explain.partners import Met, alike, counterparts
+from ringleader.explain.partners import Met, alike, companions, counterparts
 from ringleader.judge import Inputs
 from ringleader.known.labels import Target
 from ringleader.signals import Signals
@@ -70,10 +70,11 @@ class Crowded(NamedTuple):
 
 
 class LockstepPair(NamedTuple):
-    """Two reviewers of an account who met elsewhere: who, on how many items, expected, and when (Unix seconds)."""
+    """Two reviewers of an account who met elsewhere: who, on how many items of which mode, expected, and the cells."""
 
     first: int
     second: int
+    via: int
     met: int
     expected: float
     cells: Numbers
@@ -177,14 +178,15 @@ class Facts:
         best = int(np.argmax(among.data))
         first, second = sorted(int(people[at[best]]) for at in (among.row, among.col))
         theirs = OwnReviews(own.tensor, own.roles.actor, first, own.roles, own.settings)
-        met = alike(theirs)
-        at = np.flatnonzero(met.codes == second)
-        if not len(at):  # they met on sellers and never on the same product
-            return None
-        here, there = theirs.near
-        both = theirs.codes(theirs.mode, there) == second
-        cells = np.unique(np.concatenate([here[both], there[both]]))
-        return LockstepPair(first, second, int(met.meetings[at[0]]), float(met.expected[at[0]]), cells)
+        for via in sorted(own.roles.items, key=lambda k: (k != theirs.through, k)):  # products first, then sellers
+            met = companions(theirs, via)
+            at = np.flatnonzero(met.codes == second)
+            if len(at):
+                here, there = theirs.near_through(via)
+                both = theirs.codes(theirs.mode, there) == second
+                cells = np.unique(np.concatenate([here[both], there[both]]))
+                return LockstepPair(first, second, via, int(met.meetings[at[0]]), float(met.expected[at[0]]), cells)
+        return None
 
     def opinion(self, mode: int) -> tuple[float, float] | None:
         """Mean of its ratings, and of those that the same counterparts of a mode have with others."""

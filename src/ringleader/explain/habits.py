@@ -8,7 +8,17 @@ import numpy as np
 
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import HIGH, LOW
-from ringleader.explain.phrases import Said, counterpart_mode, mention, mode_name, span, were, when
+from ringleader.explain.phrases import (
+    Said,
+    counterpart_mode,
+    mention,
+    mode_name,
+    rating_range,
+    span,
+    verb,
+    were,
+    when,
+)
 from ringleader.signals.behaviour.time import say_length
 from ringleader.wording import counted, number, plural, rounded_percent, say_time
 
@@ -25,9 +35,7 @@ def burst(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     found, calendar = covariates.bursts[name], covariates.calendar
     what = "reviews"
     if name.startswith(("boost", "attack")) and own.roles.rating is not None:
-        ratings = own.rating_values[own.side_of_rating == (HIGH if name.startswith("boost") else LOW)]
-        ends = f"{ratings.min():g} to {ratings.max():g}" if len(ratings) > 1 else f"{ratings.min():g}"
-        what = f"reviews with a rating of {ends}"
+        what = f"reviews with a rating of {rating_range(own, HIGH if name.startswith('boost') else LOW)}"
     length = say_length(found.length, calendar.bin_seconds).removeprefix("1 ")
     if not found.z[own.code] > 0:
         return Said((f"No burst: in no {length} did its {what} come more densely than the market's",), False)
@@ -50,8 +58,12 @@ def rating(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         top = int(np.argmax(usual))
         said = f"Its {counted(own.volume, 'rating')} are spread like everybody's: {rounded_percent(float(mine[top]))} "
         return Said((f"{said}are {values[top]:g}, against {rounded_percent(float(usual[top]))} of all",), False)
-    said = f"{round(mine[at] * own.volume):,} of its {counted(own.volume, 'rating')} are {values[at]:g}"
-    return Said((f"{said} ({rounded_percent(float(mine[at]))}, against {rounded_percent(float(usual[at]))} of all)",))
+    of_all = rounded_percent(float(usual[at]))
+    if own.volume == 1:
+        return Said((f"Its only rating is {values[at]:g}, like {of_all} of all",))
+    seen = round(mine[at] * own.volume)
+    said = f"{seen:,} of its {own.volume:,} ratings {verb(seen, 'are')} {values[at]:g}"
+    return Said((f"{said} ({rounded_percent(float(mine[at]))}, against {of_all} of all)",))
 
 
 def deviation(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -60,11 +72,13 @@ def deviation(facts: Facts, names: Sequence[str], positive: bool) -> Said | None
     opinion = facts.opinion(mode)
     if opinion is None:
         return None
-    many = plural(mode_name(facts, mode))
+    many, alike = plural(mode_name(facts, mode)), plural(mode_name(facts, facts.own.mode))
     if facts.own.acts:
         said = f"It rates its {many} {opinion[0]:.1f} on average, and others rate the same {many} {opinion[1]:.1f}"
+    elif mode == facts.own.roles.actor:
+        said = f"Its {many} rate it {opinion[0]:.1f} on average, and other {alike} {opinion[1]:.1f}"
     else:
-        said = f"Its {many} rate it {opinion[0]:.1f} on average, and others {opinion[1]:.1f}"
+        said = f"Its {many} are rated {opinion[0]:.1f} on average with it, and {opinion[1]:.1f} with other {alike}"
     return Said((said,))
 
 
@@ -91,7 +105,12 @@ def volume(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     below = float((degrees < degrees[facts.own.code]).mean())
     many = plural(mode_name(facts, facts.own.mode))
     said = f"{counted(facts.own.volume, 'review')}{when(facts, facts.own.cells)}"
-    return Said((f"{said}; {rounded_percent(below)} of {many} have fewer",))
+    fewer = (
+        f"{rounded_percent(below)} of {many} have fewer"
+        if below
+        else f"no {mode_name(facts, facts.own.mode)} has fewer"
+    )
+    return Said((f"{said}; {fewer}",))
 
 
 def rhythm(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -105,6 +124,8 @@ def rhythm(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     gap = int(np.diff(bins).max()) if len(bins) > 1 else 0
     silence = f"; the longest silence lasted {say_length(gap, calendar.bin_seconds)}" if gap > 1 else ""
     life = int(bins[-1] - bins[0]) + 1
+    if life == 1:
+        return Said((f"All of its reviews came in one {unit}, that from {first}",))
     return Said((f"It has reviews in {len(bins):,} of the {counted(life, unit)} from {first} to {last}{silence}",))
 
 
@@ -115,8 +136,11 @@ def age(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     if seen is None or calendar is None:
         return None
     unit = say_length(1, calendar.bin_seconds).split()[-1]
-    said = f"{seen:,} of its {counted(len(facts.own.cells), 'review')} came in the {unit} of the first review of their "
-    return Said((f"{said}{mode_name(facts, mode)}",))
+    name = mode_name(facts, mode)
+    if len(facts.own.cells) == 1:
+        return Said((f"Its only review {'came' if seen else 'did not come'} in the {unit} of the first of its {name}",))
+    said = f"{seen:,} of its {len(facts.own.cells):,} reviews came in the {unit} of the first review of their "
+    return Said((f"{said}{name}",))
 
 
 def crowd(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:

@@ -108,7 +108,11 @@ class OwnReviews:
     @cached_property
     def near(self) -> tuple[Numbers, Numbers]:
         """Pairs of ``joined`` through items that are within a window of one another and on the same side."""
-        own, other = self.joined(self.through)
+        return self.near_through(self.through)
+
+    def near_through(self, mode: int) -> tuple[Numbers, Numbers]:
+        """The same through the entities of another mode."""
+        own, other = self.joined(mode)
         window = max(round(self.settings.window_weeks * WEEK), 1)
         close = np.abs(self.times(own) - self.times(other)) < window
         close &= self.sides(own) == self.sides(other)

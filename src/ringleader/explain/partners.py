@@ -56,13 +56,16 @@ class Met(NamedTuple):
 
 def alike(own: OwnReviews) -> Met:
     """Others of its own mode."""
-    return _companions(own) if own.acts else _sharing(own)
+    return companions(own, own.through) if own.acts else _sharing(own)
 
 
-def _companions(own: OwnReviews) -> Met:
-    """Those who act near it. Expected: a share of an actor's reviews, that of all others' which fall near its own."""
-    tensor, via = own.tensor, own.through
-    other = own.near[1]
+def companions(own: OwnReviews, via: int) -> Met:
+    """Those who act near it, at the entities of a mode of items.
+
+    Expected: a share of an actor's reviews, that of all others' which fall near its own.
+    """
+    tensor = own.tensor
+    other = (own.near if via == own.through else own.near_through(via))[1]
     who, item = own.codes(own.mode, other), own.codes(via, other)
     theirs = who != own.code
     pairs = np.unique(who[theirs] * tensor.shape[via] + item[theirs])

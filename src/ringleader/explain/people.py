@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ringleader.explain.facts import FIRST, LIKELY, Facts
+from ringleader.explain.own import LOW
 from ringleader.explain.partners import Met
 from ringleader.explain.parts import Mention
 from ringleader.explain.phrases import (
@@ -16,7 +17,9 @@ from ringleader.explain.phrases import (
     enumerated,
     mention,
     mode_name,
+    rating_range,
     share_said,
+    verb,
     were,
     when,
 )
@@ -51,10 +54,14 @@ def _no_known(facts: Facts) -> Said:
         if not len(bad):
             continue
         if k == own.mode and not np.isin(facts.alike.codes, bad).any():
-            where = counted(facts.alike.of, mode_name(facts, own.through))
-            return Said((f"It has none of its {where} in common with any known bad {mode_name(facts, k)}",))
+            via = mode_name(facts, own.through)
+            where = f"any of its {facts.alike.of:,} {plural(via)}" if facts.alike.of != 1 else f"its only {via}"
+            return Said((f"No known bad {mode_name(facts, k)} has {where} too",))
         if k != own.mode and not facts.known_counterparts(k, True).seen:
-            return Said((f"None of its {counted(len(facts.with_mode(k).codes), mode_name(facts, k))} is known bad",))
+            many, name = len(facts.with_mode(k).codes), mode_name(facts, k)
+            return Said(
+                (f"None of its {many:,} {plural(name)} is known bad" if many != 1 else f"Its {name} is not known bad",)
+            )
     return Said(("It acts with known bad accounts less than others do who are labelled",))
 
 
@@ -92,7 +99,7 @@ def neighbours(facts: Facts, names: Sequence[str], positive: bool) -> Said | Non
         return Said((f"It shares no more {via} with any other {mode} than were to be expected",), False)
     how = "met more often than expected" if own.acts else f"shares more {via} with than expected"
     said = (
-        f"Of {counted(share.of, mode)} that it {how}, {share.seen:,} {_suspected(facts, k)}, where "
+        f"Of {counted(share.of, mode)} that it {how}, {share.seen:,} {verb(share.seen, _suspected(facts, k))}, where "
         f"{number(share.expected)} {were(share.expected)} to be expected"
     )
     return Said((said, *enumerated(facts, k, share.codes, ": ")), share.seen > share.expected)
@@ -101,7 +108,7 @@ def neighbours(facts: Facts, names: Sequence[str], positive: bool) -> Said | Non
 def _suspected(facts: Facts, mode: int) -> str:
     if facts.beliefs[mode].probability is None:
         return f"are among the first {FIRST:.0%} by score"
-    return f"are known bad or have a probability of at least {LIKELY:.0%}"
+    return f"are known bad or at least {LIKELY:.0%} likely to be bad"
 
 
 def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -116,19 +123,25 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         others = f"; it met {counted(len(met.codes) - 1, 'other')} too often as well" if len(met.codes) > 1 else ""
         last = (
             f" met on {int(met.meetings[0]):,} of its {met.of:,} {plural(mode_name(facts, met.via))}"
-            f"{when(facts, np.concatenate([here[both], there[both]]))}, where {number(float(met.expected[0]))} were "
-            f"to be expected{others}"
+            f"{when(facts, np.concatenate([here[both], there[both]]))}, where {number(float(met.expected[0]))} "
+            f"{were(float(met.expected[0]))} to be expected{others}"
         )
         return Said(("It and ", mention(facts, met.mode, int(met.codes[0])), last), True)
     pair, actor = facts.lockstep_pair(), own.roles.actor
     who = mode_name(facts, actor)
+    many = len(facts.with_mode(actor).codes)
+    if pair is None and positive and many > 1:
+        return Said((f"Its {many:,} {plural(who)} act in lockstep with the same others, though not with one another",))
     if pair is None:
-        return Said((f"No two of its {counted(len(facts.with_mode(actor).codes), who)} act in lockstep",), False)
-    step = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum())
-    said = f"{step:,} of its {counted(len(own.cells), 'review')} come from {plural(who)} who meet again elsewhere: "
+        return Said((f"No two of its {counted(many, who)} act in lockstep",), False)
+    step, reviews = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum()), counted(len(own.cells), "review")
+    if not step and not positive:
+        return Said((f"None of its {reviews} comes from {plural(who)} who meet again elsewhere, beyond tastes",), False)
+    said = f"{step:,} of its {reviews} {verb(step, 'come')} from {plural(who)} who meet again elsewhere: "
+    said = said if step else f"Two of its {plural(who)} meet again elsewhere: "
     last = (
-        f" met on {counted(pair.met, mode_name(facts, own.roles.rarest_item))}{when(facts, pair.cells)}, where "
-        f"{number(pair.expected)} were to be expected"
+        f" met on {counted(pair.met, mode_name(facts, pair.via))}{when(facts, pair.cells)}, where "
+        f"{number(pair.expected)} {were(pair.expected)} to be expected"
     )
     return Said((said, mention(facts, actor, pair.first), " and ", mention(facts, actor, pair.second), last), True)
 
@@ -136,8 +149,9 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """How many of its reviews fit a group, and the one that fits best."""
     loud, own = facts.loud_reviews(), facts.own
+    fit = verb(loud.seen, "fit")
     said = (
-        f"{loud.seen:,} of its {counted(loud.of, 'review')} fit a group of accounts better than popularity explains, "
+        f"{loud.seen:,} of its {counted(loud.of, 'review')} {fit} a group of accounts better than popularity explains, "
         f"where {number(loud.expected)} {were(loud.expected)} to be expected"
     )
     bad = loud.seen > loud.expected
@@ -181,13 +195,37 @@ def strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None
         share = facts.strangers(mode)
         return share_said(facts, mode, share, "have no other review")
     middle, usual = facts.elsewhere(mode)
-    who = counted(len(facts.with_mode(mode).codes), mode_name(facts, mode))
-    return Said(
-        (
-            f"Half of its {who} have at most {counted(int(middle), 'review')} elsewhere; of all reviews, half are of "
-            f"{plural(mode_name(facts, mode))} with at most {usual:,.0f}",
+    name, many = mode_name(facts, mode), len(facts.with_mode(mode).codes)
+    reviews = counted(int(middle), "review") if middle >= 1 else "no review"
+    if many == 1:
+        said = f"Its only {name} has {reviews} elsewhere"
+    else:
+        said = f"Half of its {many:,} {plural(name)} have {'at most ' if middle >= 1 else ''}{reviews} elsewhere"
+    return Said((f"{said}; of all reviews, half are of {plural(name)} with at most {usual:,.0f}",))
+
+
+def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Bad ratings that it gave together with others; only of those who act, and where there are ratings."""
+    own = facts.own
+    if own.roles.side_rating is None:
+        return None
+    bad, low = rating_range(own, LOW), own.cells[own.sides(own.cells) == LOW]
+    if not len(low):
+        return Said((f"It gave no rating of {bad}",), False)
+    ratios = facts.signals.ratios.attack[low]
+    together = int((ratios > 0).sum())
+    if not together:
+        none = (
+            f"None of its {len(low):,} ratings of {bad} came"
+            if len(low) > 1
+            else f"Its only rating of {bad} did not come"
         )
-    )
+        return Said((f"{none} together with others'",), False)
+    given = f"its {counted(len(low), 'rating')} of {bad}"
+    loudest = low[np.argmax(ratios)][None]
+    place = mention(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
+    said = f"{together:,} of {given} came together with others', beyond chance and tastes; most of all that on "
+    return Said((said, place, when(facts, loudest)), True)
 
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:

@@ -56,10 +56,22 @@ def enumerated(facts: Facts, mode: int, codes: Numbers, before: str) -> Parts:
 def share_said(facts: Facts, mode: int, share: Share, what: str) -> Said:
     """``5 of its 47 reviewers are known bad, where 0.6 were to be expected: R1, R2, R3 and 2 more``."""
     said = (
-        f"{share.seen:,} of its {counted(share.of, mode_name(facts, mode))} {what}, where "
+        f"{share.seen:,} of its {counted(share.of, mode_name(facts, mode))} {verb(share.seen, what)}, where "
         f"{number(share.expected)} {were(share.expected)} to be expected"
     )
     return Said((said, *enumerated(facts, mode, share.codes, ": ")), share.seen > share.expected)
+
+
+def verb(number: int, what: str) -> str:
+    """What is said of so many: of one ``is``, ``has`` and ``comes``, of others ``are``, ``have`` and ``come``."""
+    first, space, rest = what.partition(" ")
+    return f"{ {'are': 'is', 'have': 'has'}.get(first, f'{first}s') }{space}{rest}" if number == 1 else what
+
+
+def rating_range(own: OwnReviews, side: int) -> str:
+    """The ratings of a side of the scale: ``4 to 5``."""
+    ratings = own.rating_values[own.side_of_rating == side]
+    return f"{ratings.min():g} to {ratings.max():g}" if len(ratings) > 1 else f"{ratings.min():g}"
 
 
 def were(expected: float) -> str:

@@ -43,6 +43,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "evidence": people.evidence,
     "strangers": people.strangers,
     "crowd of strangers": people.crowd_of_strangers,
+    "attack": people.attack,
     "burst": habits.burst,
     "rating": habits.rating,
     "deviation": habits.deviation,
@@ -95,8 +96,10 @@ def _say(facts: Facts, kind: str, names: Sequence[str], positive: bool) -> Said:
     said = way(facts, names, positive) if way is not None else None
     if said is None:
         return _as_input(facts, kind, names[0])
-    if said.bad is None or said.bad == positive or facts.target is None:
+    if said.bad is None or said.bad == positive:
         return said
+    if facts.target is None:
+        return said if positive else Said((*said.parts, "; that is less than is usual"))
     looks, usual = ("harmless", "bad") if positive else ("bad", "good")
     rest = f"; alone it looks {looks}, but among accounts otherwise alike the known {usual} have it more often"
     return Said((*said.parts, rest))
