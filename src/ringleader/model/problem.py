@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -144,6 +144,11 @@ def build_problem(
         plans=Remembered(),
         draws=Remembered(1),
     )
+
+
+def with_targets(problem: Problem, targets: Sequence[Target]) -> Problem:
+    """The same cells with other targets: what is laid out stays, since no target enters it."""
+    return replace(problem, targets=tuple(_checked(target, problem.tensor) for target in targets))
 
 
 def _backend(config: ModelConfig) -> Backend:

@@ -63,6 +63,8 @@ LEARNED = (
 class Derived:
     """What follows from a snapshot, where it is known already; None where it is to be found."""
 
+    aligned: AlignedLabels | None = None
+    problem: Problem | None = None
     lockstep: Lockstep | None = None
     evidence: ReviewEvidence | None = None
     strangers: Strangers | None = None
@@ -127,6 +129,8 @@ class Snapshot:
     @cached_property
     def aligned(self) -> AlignedLabels:
         """The labels as codes of the tensor."""
+        if self.derived.aligned is not None:
+            return self.derived.aligned
         return self.labels.align(self.tensor) if self.labels is not None else AlignedLabels((), {})
 
     @property
@@ -141,7 +145,7 @@ class Snapshot:
     @cached_property
     def problem(self) -> Problem:
         """The fit as the kernels see it."""
-        return build_problem(self.tensor, self.targets, self.config)
+        return self.derived.problem or build_problem(self.tensor, self.targets, self.config)
 
     @cached_property
     def label_free(self) -> LabelFree:

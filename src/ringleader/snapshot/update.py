@@ -14,7 +14,7 @@ from ringleader.known.labels import Labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.loop import Callback
 from ringleader.model.priors import labelled_rows
-from ringleader.model.problem import Problem
+from ringleader.model.problem import Problem, with_targets
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
 from ringleader.snapshot.learn import as_labels, history_entry
@@ -65,16 +65,18 @@ def update(
 
     moved = {k: np.flatnonzero(a | b) for k, (a, b) in enumerate(zip(touched, relabelled, strict=True))}
     state, _ = fit_loop(after.problem, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
-    return replace(after, state=state, history=tuple(history))
+    derived = Derived(aligned=after.aligned, problem=after.problem)
+    return replace(after, state=state, history=tuple(history), derived=derived)
 
 
 def _relabelled(snapshot: Snapshot, labels: Labels | None, heldout: Labels | None) -> Snapshot:
     """Other labels on the same reviews and factors: the heads whose labels changed are fitted anew, nothing else is."""
     label_free = snapshot.label_free
-    after = replace(snapshot, labels=labels, heldout=heldout, resumed_from=None)
-    state = carry_heads(snapshot.problem, after.problem, snapshot.state)
+    after = replace(snapshot, labels=labels, heldout=heldout, resumed_from=None, derived=Derived())
+    problem = with_targets(snapshot.problem, after.targets)
+    state = carry_heads(snapshot.problem, problem, snapshot.state)
     judge = snapshot.judge.relabelled(label_free, after.targets)
-    derived = Derived(label_free=label_free, judge=judge, find_cores=snapshot.core_finder)
+    derived = Derived(after.aligned, problem, label_free=label_free, judge=judge, find_cores=snapshot.core_finder)
     return replace(after, state=state, derived=derived)
 
 
