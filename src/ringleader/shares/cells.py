@@ -21,6 +21,9 @@ from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
+FEW_ROWS = 64
+"""Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
+
 RUNS = 4096
 """Runs of entities, at the most, that a sum over a mode is made of. No run is cut between two processes."""
 
@@ -177,9 +180,10 @@ class CellShare:
         begin, end = first // run, -(-last // run)
         edges = np.searchsorted((codes + np.int64(first)) // run, np.arange(begin, end + 1))
         leaves = np.zeros((end - begin, left.shape[1], right.shape[1]))
-        for leaf, (a, b) in enumerate(itertools.pairwise(edges)):
-            if a < b:
-                leaves[leaf] = np.einsum("gi,gj->ij", left[a:b], right[a:b])
+        for leaf, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
+            for begin in range(a, b, FEW_ROWS):
+                end = min(begin + FEW_ROWS, b)
+                leaves[leaf] += left[begin:end].T @ right[begin:end]
         return self._joined(mode, leaves)
 
     def _joined(self, mode: int, leaves: Floats) -> Floats:
