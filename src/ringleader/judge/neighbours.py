@@ -160,7 +160,7 @@ def _averaged_across(graph: sparse.csr_array, beliefs: Floats) -> Floats:
 
 def _averaged_through(graph: sparse.csr_array, beliefs: Floats) -> Floats:
     """The same of the others of its own mode: for each whom it meets, the mean belief of the others met there."""
-    back = sparse.csr_array(graph.T)
+    back = graph.T
     share = 1 / (np.asarray(back.sum(axis=1)).reshape(-1) - 1 + SHARED_PRIOR)
     met = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
     flow = graph @ ((back @ beliefs) * share[:, None]) - (graph @ share)[:, None] * beliefs

@@ -62,7 +62,7 @@ class LabelSet(NamedTuple):
 
 
 Walk = Callable[[Floats], Floats]
-"""Numbers of entities, (n, m), -> the average over whom each is tied to, (n, m). No label enters it."""
+"""Numbers of entities, (n, m), -> the average over whom each is tied to, a new array (n, m). No label enters it."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,10 @@ def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
     def average(q: Floats) -> Floats:
         flow: Floats = pairs @ q
         if single.nnz:
-            flow = flow + single @ (back @ q) - own[:, None] * q
-        return flow / ties[:, None]
+            flow += back.T @ (single.T @ q)
+            flow -= own[:, None] * q
+        flow /= ties[:, None]
+        return flow
 
     return average
 
@@ -222,7 +224,7 @@ def averaged_over_entities(tensor: SparseTensor, lockstep: Lockstep, mode: int) 
     def average(q: Floats) -> Floats:
         entities, actors = q[:n], q[n:]
         seen = (1 - ALONG_PAIRS) * (back @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
-        return np.concatenate([(ties @ actors) / of_entities, seen])
+        return np.concatenate([(back.T @ actors) / of_entities, seen])
 
     return average
 
@@ -237,13 +239,23 @@ def averaged_over_shared(tensor: SparseTensor, mode: int, other: int) -> Walk:
     graph = sparse.csr_array(sparse.coo_array((tensor.counts.astype(np.float64), where), shape=(n, m)))
     ends = [np.sqrt(np.asarray(graph.sum(axis=axis)).reshape(-1) + SHARED_PRIOR) for axis in (1, 0)]
     graph.data /= ends[0][np.repeat(np.arange(n), np.diff(graph.indptr))] * ends[1][graph.indices]
-    back = sparse.csr_array(graph.T)
+    there, back = two_ways(graph)
     keep = 1 - Flow().restart
 
     def average(q: Floats) -> Floats:
-        return np.asarray(keep * (graph @ (back @ q)))
+        return np.asarray(keep * (there @ (back @ q)))
 
     return average
+
+
+def two_ways(graph: sparse.csr_array) -> tuple[sparse.sparray, sparse.sparray]:
+    """The graph and its transpose, both by the rows of the larger side: that is read in order, and only what is small is
+    read out of order. Sums are added in the order in which the rows of each have them.
+    """
+    if graph.shape[0] >= graph.shape[1]:
+        return graph, graph.T
+    rows = sparse.csr_array(graph.T)
+    return rows.T, rows
 
 
 def meeting_graph(tensor: SparseTensor, mode: int, other: int, cells: Bools | None = None) -> sparse.csr_array:
@@ -272,10 +284,13 @@ def spread_labels(
     known = np.concatenate([known, np.zeros((more, known.shape[1]))])
 
     def spread(labels: Floats) -> Floats:
-        q = labels
+        q, again = labels, flow.restart * labels
         for _ in range(flow.iterations):
-            q = (1 - flow.restart) * walk(q) + flow.restart * labels
-        return q - flow.restart * labels
+            q = walk(q)
+            q *= 1 - flow.restart
+            q += again
+        q -= again
+        return q
 
     # No column feels another, so that they may be cut up among threads.
     columns = [np.ascontiguousarray(part) for part in np.array_split(known, COLUMN_PIECES, axis=1) if part.size]
