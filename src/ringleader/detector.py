@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import os
 import warnings
 from collections.abc import Mapping
@@ -153,9 +152,9 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     def report(self, path: str | os.PathLike[str] = "report.html", *, since: RingDetector | None = None) -> Path:
         """Writes one HTML page about the model; with ``since``, what changed against that one."""
         self._fitted()
-        page = importlib.import_module("ringleader.report")  # by name: pages know models, not the other way round
-        written: Path = page.write_report(self, path, since)
-        return written
+        from ringleader.report import write_report  # pages know models; this is the only way back
+
+        return write_report(self, path, since)
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""

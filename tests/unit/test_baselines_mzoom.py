@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ringleader.baselines.blocks import FINGERPRINT_ROUNDS, searched_tensor
 from ringleader.baselines.density import density
 from ringleader.baselines.mzoom import MZoom
-from ringleader.baselines.mzoom_kernels import fingerprints
+from ringleader.baselines.searched import fingerprints
 from ringleader.tensor.sparse import SparseTensor
 
 DENSITIES = ("ari", "geo", "susp")

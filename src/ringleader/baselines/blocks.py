@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.baselines.density import density
-from ringleader.baselines.mzoom_kernels import Searched, cells_inside, fingerprints, grouped_cells
+from ringleader.baselines.searched import Searched, cells_inside, fingerprints, grouped_cells
 from ringleader.tensor.sparse import SparseTensor
 
 Member = npt.NDArray[np.uint8]

@@ -18,7 +18,7 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.baselines.blocks import Member, block_scores, most_suspicious, occurring_entities, searched_tensor
 from ringleader.baselines.crossspot_kernels import masses_within
 from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed, random_generator
-from ringleader.baselines.mzoom_kernels import Searched
+from ringleader.baselines.searched import Searched
 from ringleader.settings import Choice, Constraint, Whole
 from ringleader.tensor.sparse import SparseTensor
 

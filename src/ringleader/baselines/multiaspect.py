@@ -16,7 +16,7 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.baselines.blocks import Member, block_scores, most_suspicious, searched_tensor
 from ringleader.baselines.crossspot import best_prefix
 from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed, random_generator
-from ringleader.baselines.mzoom_kernels import Searched
+from ringleader.baselines.searched import Searched
 from ringleader.settings import Constraint, Number, Whole
 from ringleader.tensor.sparse import SparseTensor
 

@@ -25,14 +25,8 @@ from ringleader.baselines.blocks import (
 )
 from ringleader.baselines.density import DENSITIES
 from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress
-from ringleader.baselines.mzoom_kernels import (
-    Measure,
-    Searched,
-    cells_inside,
-    greedy_removal,
-    local_search,
-    masses_of,
-)
+from ringleader.baselines.mzoom_kernels import Measure, greedy_removal, local_search
+from ringleader.baselines.searched import Searched, cells_inside, masses_of
 from ringleader.errors import SettingsError
 from ringleader.settings import Choice, Constraint, Flag, Whole, check_setting
 from ringleader.tensor.sparse import SparseTensor

@@ -68,8 +68,8 @@ class Lockstep:
     groups, skipped_groups, skipped_memberships : groups that counted, and those left out because they were too large,
         with their members; summed over sides, items and phases.
     pull : (n_cells,), log of how far the taste of its author draws each review to its item; 0 where nothing is known.
-    crowded_attacks : (n_cells,), the scores of ``attack`` where a meeting in a crowd says as much as any (``popularity``
-        0). Praise goes where everyone goes; that bad ratings crowd somewhere makes them no less of an attack.
+    crowded_attacks : (n_cells,), the scores of ``attack`` where a meeting in a crowd says as much as any
+        (``popularity`` 0). Praise goes where everyone goes; bad ratings that crowd are no less of an attack.
     """
 
     settings: LockstepSettings
