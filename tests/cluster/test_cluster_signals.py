@@ -75,7 +75,7 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
         for found in InProcess(workers).run(summed, shares_of(market, workers)):
             for a, b in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
-    run = -(-market.shape[0] // 4096)
+    run = -(-market.shape[0] // 1024)
     leaves = [np.bincount(market.coordinates[:, 0] // run, weights=column) for column in values.T]
     np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
 

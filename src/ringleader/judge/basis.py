@@ -78,14 +78,14 @@ class Ranks:
     def column_means(self, knots: int) -> Floats:
         """Mean over the population of the columns of each input, (F, 1 + knots)."""
         if knots not in self.means:
-            table = basis_table(knots)
+            table, turned = basis_table(knots), _turned(knots)
             means = np.zeros((self.levels.shape[1], table.shape[1]))
             for j in range(len(means)):
-                if len(self.levels) < LEVELS:
+                if len(self.levels) < CURVE:
                     means[j] = table[self.levels[:, j]].mean(axis=0) if len(self.levels) else 0.0
                 else:
                     counts = np.bincount(self.levels[:, j], minlength=LEVELS).astype(np.float64)
-                    means[j] = vector_times(counts, table) / len(self.levels)
+                    means[j] = times_vector(turned, counts) / len(self.levels)
             self.means[knots] = means
         return self.means[knots]
 

@@ -24,7 +24,7 @@ from ringleader.tensor.vocabulary import Vocabulary
 FEW_ROWS = 64
 """Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
 
-RUNS = 4096
+RUNS = 1024
 """Runs of entities, at the most, that a sum over a mode is made of. No run is cut between two processes."""
 
 T = TypeVar("T")

@@ -249,8 +249,8 @@ def averaged_over_shared(tensor: SparseTensor, mode: int, other: int) -> Walk:
 
 
 def two_ways(graph: sparse.csr_array) -> tuple[sparse.sparray, sparse.sparray]:
-    """The graph and its transpose, both by the rows of the larger side: that is read in order, and only what is small is
-    read out of order. Sums are added in the order in which the rows of each have them.
+    """The graph and its transpose, both by the rows of the larger side: that is read in order, and only what is small
+    is read out of order. Sums are added in the order in which the rows of each have them.
     """
     if graph.shape[0] >= graph.shape[1]:
         return graph, graph.T
