@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import ringleader as rl
 from ringleader.datasets import marketplace
@@ -19,6 +20,7 @@ from ringleader.signals.lockstep import (
     find_lockstep,
     start_rows,
 )
+from ringleader.signals.lockstep.association import two_ways
 from ringleader.signals.lockstep.start import components
 from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
@@ -418,3 +420,14 @@ def test_scores_of_another_tensor_are_refused() -> None:
     tensor, other = market(), market(gang("ring", 5, 3))
     with pytest.raises(SettingsError, match="find it anew"):
         find_lockstep(tensor).entity_scores(other, "seller")
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40), (12, 12)])
+def test_a_graph_is_walked_both_ways_to_the_same_bits(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(shape[0])
+    graph = sparse.csr_array(draw.random(shape) * (draw.random(shape) < 0.4))
+    there, back = two_ways(graph)
+    for m in (1, 5):
+        left, right = draw.normal(size=(shape[0], m)), draw.normal(size=(shape[1], m))
+        np.testing.assert_array_equal(there @ right, graph @ right)
+        np.testing.assert_array_equal(back @ left, sparse.csr_array(graph.T) @ left)
