@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ringleader.kernels.tiles import gram, inverse_factor, product, row_lengths, times_vector, vector_times
 
-SIZES = [(1, 1), (5, 3), (64, 64), (65, 130), (200, 301), (700, 250)]
+SIZES = [(1, 1), (5, 3), (64, 64), (130, 24), (65, 130), (200, 301), (700, 250)]
 
 
 @pytest.mark.parametrize(("m", "p"), SIZES)

@@ -43,12 +43,25 @@ def _joined(tiles: Tiles, rows: int, columns: int) -> Floats:
 
 def product(left: Floats, right: Floats) -> Floats:
     """left @ right. Tiles of ``right`` before the first and behind the last that is not zero cost nothing."""
+    if max(right.shape) <= TILE:  # one tile, which need not be filled up
+        parts = (_stacked(left[begin : begin + TILE * PART]) @ right for begin in range(0, len(left), TILE * PART))
+        return np.concatenate([part.reshape(-1, right.shape[1]) for part in parts] or [left @ right])[: len(left)]
     a, b = _cut(left), _cut(right)
     spans = _filled(b)
     threads = Threads()
     pieces = np.array_split(a, threads.count) if a.shape[0] * b.shape[0] * b.shape[1] >= SHARED else [a]
     added = threads.map(lambda rows: _added_up(rows, b, spans), pieces)
     return _joined(np.concatenate(added), left.shape[0], right.shape[1])
+
+
+def _stacked(rows: Floats) -> Floats:
+    """Rows in tiles, (tiles, TILE, columns), the last one filled up with zeros."""
+    count, width = -(-len(rows) // TILE), rows.shape[1]
+    whole = rows
+    if len(rows) < count * TILE:
+        whole = np.zeros((count * TILE, width))
+        whole[: len(rows)] = rows
+    return whole.reshape(count, TILE, width)
 
 
 def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: int, root: Floats) -> Floats:
