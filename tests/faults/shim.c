@@ -3,7 +3,7 @@
  * fault_arm(folder, n, action): counts calls on files below the folder from now on; at the n-th
  *   action > 0: the call fails with that errno; action 0: none, only counts; action -1: SIGKILL before the call;
  *   action -2: a write writes half of its bytes, then fails with ENOSPC; other calls fail with EIO.
- * fault_count(): calls so far. */
+ * fault_count(): calls so far. fault_names(): those among them that change a name. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,22 +15,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 static char folder[PATH_MAX];
-static atomic_long count, target;
+static atomic_long count, names, target;
 static int action;
 
 void fault_arm(const char *path, long n, int what) {
     strncpy(folder, path, sizeof folder - 1);
     action = what;
     target = n;
-    count = 0;
+    count = names = 0;
 }
 long fault_count(void) { return count; }
+long fault_names(void) { return names; }
 
 static int below(const char *path) {
     char whole[PATH_MAX * 2];
@@ -61,6 +63,7 @@ static int due(void) {
     errno = action;
     return 1;
 }
+static int due_name(void) { ++names; return due(); }
 #define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (!real) real = dlsym(RTLD_NEXT, name)
 
 #define WRITER(name, extra_types, extra_args) \
@@ -79,22 +82,35 @@ ssize_t writev(int fd, const struct iovec *parts, int n) {
     if (below_fd(fd) && due()) { errno = ENOSPC; return -1; }
     return real(fd, parts, n);
 }
+ssize_t sendfile(int to, int from, off_t *where, size_t size) {
+    REAL(ssize_t, "sendfile", int, int, off_t *, size_t);
+    if (below_fd(to) && due()) return -1;
+    return real(to, from, where, size);
+}
+ssize_t copy_file_range(int from, off64_t *a, int to, off64_t *b, size_t size, unsigned flags) {
+    REAL(ssize_t, "copy_file_range", int, off64_t *, int, off64_t *, size_t, unsigned);
+    if (below_fd(to) && due()) return -1;
+    return real(from, a, to, b, size, flags);
+}
 int fsync(int fd) { REAL(int, "fsync", int); if (below_fd(fd) && due()) return -1; return real(fd); }
 int fdatasync(int fd) { REAL(int, "fdatasync", int); if (below_fd(fd) && due()) return -1; return real(fd); }
+int ftruncate64(int fd, off64_t size) { REAL(int, "ftruncate64", int, off64_t); if (below_fd(fd) && due()) return -1; return real(fd, size); }
+int symlink(const char *a, const char *b) { REAL(int, "symlink", const char *, const char *); if (below(b) && due_name()) return -1; return real(a, b); }
+int rmdir(const char *a) { REAL(int, "rmdir", const char *); if (below(a) && due_name()) return -1; return real(a); }
 int ftruncate(int fd, off_t size) { REAL(int, "ftruncate", int, off_t); if (below_fd(fd) && due()) return -1; return real(fd, size); }
-int rename(const char *a, const char *b) { REAL(int, "rename", const char *, const char *); if (below(b) && due()) return -1; return real(a, b); }
-int renameat(int d, const char *a, int e, const char *b) { REAL(int, "renameat", int, const char *, int, const char *); if (below(b) && due()) return -1; return real(d, a, e, b); }
-int renameat2(int d, const char *a, int e, const char *b, unsigned f) { REAL(int, "renameat2", int, const char *, int, const char *, unsigned); if (below(b) && due()) return -1; return real(d, a, e, b, f); }
-int link(const char *a, const char *b) { REAL(int, "link", const char *, const char *); if (below(b) && due()) return -1; return real(a, b); }
-int unlink(const char *a) { REAL(int, "unlink", const char *); if (below(a) && due()) return -1; return real(a); }
-int unlinkat(int d, const char *a, int f) { REAL(int, "unlinkat", int, const char *, int); if (below(a) && due()) return -1; return real(d, a, f); }
-int mkdir(const char *a, mode_t m) { REAL(int, "mkdir", const char *, mode_t); if (below(a) && due()) return -1; return real(a, m); }
+int rename(const char *a, const char *b) { REAL(int, "rename", const char *, const char *); if (below(b) && due_name()) return -1; return real(a, b); }
+int renameat(int d, const char *a, int e, const char *b) { REAL(int, "renameat", int, const char *, int, const char *); if (below(b) && due_name()) return -1; return real(d, a, e, b); }
+int renameat2(int d, const char *a, int e, const char *b, unsigned f) { REAL(int, "renameat2", int, const char *, int, const char *, unsigned); if (below(b) && due_name()) return -1; return real(d, a, e, b, f); }
+int link(const char *a, const char *b) { REAL(int, "link", const char *, const char *); if (below(b) && due_name()) return -1; return real(a, b); }
+int unlink(const char *a) { REAL(int, "unlink", const char *); if (below(a) && due_name()) return -1; return real(a); }
+int unlinkat(int d, const char *a, int f) { REAL(int, "unlinkat", int, const char *, int); if (below(a) && due_name()) return -1; return real(d, a, f); }
+int mkdir(const char *a, mode_t m) { REAL(int, "mkdir", const char *, mode_t); if (below(a) && due_name()) return -1; return real(a, m); }
 int chmod(const char *a, mode_t m) { REAL(int, "chmod", const char *, mode_t); if (below(a) && due()) return -1; return real(a, m); }
 #define OPENER(name) \
 int name(const char *path, int flags, ...) { \
     REAL(int, #name, const char *, int, ...); mode_t mode = 0; \
     if (flags & O_CREAT) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); \
-        if (below(path) && due()) return -1; } \
+        if (below(path) && due_name()) return -1; } \
     return real(path, flags, mode); }
 OPENER(open)
 OPENER(open64)
@@ -102,7 +118,7 @@ OPENER(open64)
 int name(int d, const char *path, int flags, ...) { \
     REAL(int, #name, int, const char *, int, ...); mode_t mode = 0; \
     if (flags & O_CREAT) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); \
-        if (below(path) && due()) return -1; } \
+        if (below(path) && due_name()) return -1; } \
     return real(d, path, flags, mode); }
 OPENER_AT(openat)
 OPENER_AT(openat64)

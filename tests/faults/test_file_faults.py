@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-COMPILER = shutil.which("cc")
+COMPILER, STRACE = shutil.which("cc"), shutil.which("strace")
 pytestmark = pytest.mark.skipif(
     COMPILER is None or not sys.platform.startswith("linux"), reason="the shim needs a C compiler and Linux"
 )
+OPERATIONS = ["store", "fit", "fit --overwrite", "update", "undo", "generate", "report", "cores", "decide", "decisions"]
+OPERATIONS += [f"score {kind}" for kind in (".csv", ".parquet", ".jsonl", ".xlsx")]
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +30,17 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def inject(shim: Path, operation: str, folder: Path, step: int) -> dict[str, Any]:
+def inject(shim: Path, operation: str, folder: Path, step: int, bug: str = "", around: tuple[str, ...] = ()) -> Any:
     environment = {**os.environ, "LD_PRELOAD": str(shim), "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    line = [sys.executable, str(HERE / "injecting.py"), operation, str(folder), str(step)]
+    line = [
+        *around,
+        sys.executable,
+        str(HERE / "injecting.py"),
+        operation,
+        str(folder),
+        str(step),
+        *filter(None, [bug]),
+    ]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -42,10 +53,52 @@ def test_a_store_survives_a_fault_at_every_second_call(shim: Path, tmp_path: Pat
     assert said["wrong"] == []
 
 
+@pytest.mark.parametrize(
+    ("bug", "found"),
+    [
+        ("manifest in place", "unreadable|no manifest"),
+        ("faults in silence", "said done, and the old model is there"),
+        ("parts of one name", "unreadable"),
+    ],
+)
+def test_a_planted_bug_of_the_store_is_found(bug: str, found: str, shim: Path, tmp_path: Path) -> None:
+    wrong = inject(shim, "store", tmp_path, 1, bug)["wrong"]
+    assert re.search(found, " ".join(wrong))
+
+
 @pytest.mark.slow
 @pytest.mark.faults
-@pytest.mark.parametrize("operation", ["store", "update", "undo", "fit", "overwriting fit", "generate", "outputs"])
+@pytest.mark.parametrize("operation", ["generate", "report", "cores", "score .csv", "decisions"])
+def test_outputs_written_in_place_are_found(operation: str, shim: Path, tmp_path: Path) -> None:
+    assert "half files" in " ".join(inject(shim, operation, tmp_path, 1, "outputs in place")["wrong"])
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_operation_survives_a_fault_at_every_call(operation: str, shim: Path, tmp_path: Path) -> None:
     said = inject(shim, operation, tmp_path, 1)
-    print(said["calls"], said["tried"])
+    print(json.dumps({name: said[name] for name in ("operation", "calls", "tried")}))
     assert said["wrong"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.skipif(STRACE is None, reason="needs strace")
+@pytest.mark.parametrize("operation", ["store", "undo", "decide", "report"])
+def test_the_shim_sees_every_call_that_changes_a_name(operation: str, shim: Path, tmp_path: Path) -> None:
+    """The operation counted by the shim, and watched by strace at the kernel."""
+    log, work = tmp_path / "calls", tmp_path / "work"
+    work.mkdir()
+    calls = "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,open,openat"
+    watched = ("strace", "-f", "-o", str(log), "-e", f"trace={calls},creat,stat,newfstatat,statx")
+    counted = inject(shim, operation, work, 0, around=watched)
+    text = log.read_text()
+    assert "ringleader-begins" in text
+    during = text.split("ringleader-begins")[1].split("ringleader-ends")[0].splitlines()
+    changing = [line for line in during if str(work / "place") in line and "stat" not in line.split("(")[0]]
+    changing = [line for line in changing if "open" not in line.split("(")[0] or "O_CREAT" in line]
+    # safetensors renames one temporary file to another past the C library; the calls before and after are faulted.
+    changing = [line for line in changing if not re.search(r"renameat\(.*/\.tmp\w+", line)]
+    assert counted == f"said: {len(changing)}"
+    assert changing

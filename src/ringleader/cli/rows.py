@@ -33,7 +33,7 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
 def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     """As ``write_frame``, and says nothing."""
     from ringleader.cores.tables import quoting_of
-    from ringleader.runtime.outputs import whole_file
+    from ringleader.runtime.outputs import reason_of, whole_file
     from ringleader.tables.spreadsheets import write_spreadsheet
 
     check_output(output)
@@ -55,7 +55,7 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
                 quoting = quoting_of(safe.columns, *_texts(safe))
                 safe.to_csv(temporary, index=False, quoting=quoting, errors="backslashreplace")
     except OSError as error:
-        raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
+        raise StorageError(f"cannot write {output}: {reason_of(error)}; choose another place") from error
     return not safe.equals(frame)
 
 

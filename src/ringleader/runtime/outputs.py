@@ -54,6 +54,11 @@ def temporary_beside(target: Path) -> Path:
     return temporary
 
 
+def reason_of(error: OSError) -> str:
+    """Why the system refused, in its own words; libraries put theirs around them."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
 def sync_file(path: Path) -> None:
     """Waits until the content of a file is on disk."""
     with path.open("rb+") as handle:

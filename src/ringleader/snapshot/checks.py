@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.errors import ModelFileError
-from ringleader.known.labels import Labels
+from ringleader.known.labels import Labels, Target
 from ringleader.model.state import State
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -26,6 +26,9 @@ Lengths = tuple[str | None, ...]
 VALUE_TYPES = {"id": pa.large_string(), "category": pa.large_string(), "number": pa.float64(), "time": pa.int64()}
 LARGEST_COUNT = 1 << 50
 """Rows of one cell; sums of counts stay within 64 bits."""
+
+LARGEST_NUMBER = 1e30
+"""Of a state: products of a few stay finite."""
 
 SHAPES: dict[str, dict[str, Lengths]] = {
     "evidence": {"log_odds": ("cells",), "left_out": ("cells",), "evidence": ("cells",)},
@@ -91,7 +94,7 @@ def check_tensor(tensor: SparseTensor) -> None:
     require(tensor.counts.min() > 0 and tensor.counts.max() < LARGEST_COUNT, "the tensor has impossible counts")
 
 
-def check_state(state: State, tensor: SparseTensor, rank: int) -> None:
+def check_state(state: State, tensor: SparseTensor, rank: int, targets: Sequence[Target]) -> None:
     starts = np.concatenate([[0], np.cumsum(tensor.shape)])
     require(np.array_equal(state.starts, starts), "the state is of other entities than the tensor")
     rows = int(starts[-1])
@@ -99,17 +102,20 @@ def check_state(state: State, tensor: SparseTensor, rank: int) -> None:
         "factors": (rows, rank),
         "component_weights": (rank,),
         "shrinkage": (rank,),
-        "heads": (None, rank + 1),
-        "noise": (len(state.heads),),
-        "cavities": (None, rank),
-        "first": (None, rank),
-        "second": (None, None),
+        "heads": (len(targets), rank + 1),
+        "noise": (len(targets),),
+        "cavities": (sum(len(target.codes) for target in targets), rank),
+        "first": (rows + 1 if state.first.size else 0, rank),
+        "second": (rows + 1 if state.second.size else 0, None),
+        "evidence": (rows if state.evidence.size else 0,),
+        "evidence_slopes": (len(targets) if state.evidence_slopes.size else 0,),
     }
     for name, shape in shapes.items():
         array = getattr(state, name)
         fits = array.ndim == len(shape) and all(b is None or a == b for a, b in zip(array.shape, shape, strict=True))
         require(fits and array.dtype.kind == "f", f"{name} of the state has a wrong shape")
-        require(not array.size or np.isfinite(array).all(), f"{name} of the state has numbers that are not finite")
+        finite = not array.size or (np.isfinite(array).all() and np.abs(array).max() < LARGEST_NUMBER)
+        require(finite, f"{name} of the state has numbers that cannot be computed with")
 
 
 def check_labels(labels: Labels, tensor: SparseTensor) -> None:

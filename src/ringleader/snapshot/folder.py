@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load as load_arrays
 
 from ringleader.errors import ModelFileError, StorageError
-from ringleader.runtime.outputs import PARTIAL
+from ringleader.runtime.outputs import PARTIAL, reason_of
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.lock import check_held, writing
 from ringleader.snapshot.manifest import MANIFEST, Manifest, is_manifest, manifest_text, read_manifest
@@ -52,6 +52,8 @@ PART = re.compile(
 """Names of the files of parts."""
 OLD_PARTIAL = re.compile(r"\.(?P<stem>.+)\.partial", re.DOTALL)
 """What versions up to 0.2 left behind when they were killed."""
+LIBRARY_PARTIAL = re.compile(r"\.tmp[0-9A-Za-z]{6}")
+"""What safetensors writes to before it renames, and leaves behind when it is killed."""
 NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet|json)")
 KEEP = 3
 """Earlier generations that stay."""
@@ -221,9 +223,8 @@ def save(
         try:
             return _save(target, meta, parts, before, name, keep)
         except OSError as error:
-            reason = error.strerror or error
             raise StorageError(
-                f"cannot write the model to {target}: {reason}; free some space or choose another folder"
+                f"cannot write the model to {target}: {reason_of(error)}; free some space or choose another folder"
             ) from error
 
 
@@ -343,7 +344,8 @@ def _is_partial(name: str) -> bool:
     """Whether a file is one that a killed save left: a part, or a manifest, under its temporary name."""
     match = PARTIAL.fullmatch(name) or OLD_PARTIAL.fullmatch(name)
     stem = match["stem"] if match else ""
-    return stem in (MANIFEST, UNFINISHED) or bool(GENERATION.fullmatch(stem) or PART.fullmatch(stem))
+    ours = GENERATION.fullmatch(stem) or PART.fullmatch(stem) or LIBRARY_PARTIAL.fullmatch(name)
+    return stem in (MANIFEST, UNFINISHED) or bool(ours)
 
 
 def is_free(folder: str | os.PathLike[str]) -> bool:

@@ -239,10 +239,10 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             batches=batches_from(meta.get("batches", ())),
             device=meta.get("device", "cpu"),
         )
-        check_state(snapshot.state, snapshot.tensor, config.rank)
         for known in (snapshot.labels, snapshot.heldout):
             if known is not None:
                 check_labels(known, snapshot.tensor)
+        check_state(snapshot.state, snapshot.tensor, config.rank, snapshot.targets)
         heads = len(snapshot.targets) if snapshot.judged else 0
         require(not snapshot.complete or meta["heads"] == heads, "the manifest has other heads than the labels ask for")
         snapshot = _with_derived(snapshot, stored)

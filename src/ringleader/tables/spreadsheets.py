@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import zipfile
@@ -63,8 +64,9 @@ def write_spreadsheet(frame: Any, path: Path) -> None:
         )
     try:
         _need(path)
-        with path.open("wb") as handle:  # pandas would choose a writer by the end of a path
-            frame.to_excel(handle, index=False, engine="openpyxl")
+        packed = io.BytesIO()  # a writer that meets a full disk prints a traceback of its own
+        frame.to_excel(packed, index=False, engine="openpyxl")
+        path.write_bytes(packed.getvalue())
     except ImportError as error:
         raise SettingsError("writing .xlsx needs another package: pip install 'ringleader[spreadsheet]'") from error
 
