@@ -77,14 +77,14 @@ figures: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# The test environment by version and hash; make audit: known vulnerabilities, and a bill of materials in build/.
+# The test environment by version and hash; make audit: known vulnerabilities, a bill of materials in build/, and the
+# workflow by its schema. Where the database of vulnerabilities cannot be reached, it says so and fails.
 constraints: $(VENV)/.installed-test
 	$(BIN)/python tools/constraints.py > constraints.txt.partial && mv constraints.txt.partial constraints.txt
 
 audit: $(VENV)/.installed-test $(VENV)/.installed-release
-	mkdir -p build
-	$(BIN)/cyclonedx-py environment --output-reproducible --output-format JSON --output-file build/sbom.json $(BIN)/python
-	$(BIN)/pip-audit --requirement constraints.txt --require-hashes --disable-pip
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/python tools/audit.py build
 
 # Wheel and source distribution, built twice with the same bytes, installed into an empty environment and tried there.
 dist: $(VENV)/.installed-release
