@@ -378,7 +378,7 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
     codes, bad = np.arange(20), (z[:20] > 0).astype(float)
 
     def head(**settings: float) -> Head:
-        asked = HeadSettings(prevalence=0.3, **settings)
+        asked = HeadSettings(prevalence=0.3, sharpness=1.0, sharpness_spread=1e-6, **settings)
         return fit_head(x, NAMES, codes, z[:20], suspicion=says * evidence, settings=asked)
 
     trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
@@ -389,6 +389,26 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
     np.testing.assert_allclose(both.weights[1:], expected[1:], rtol=1e-6)
     assert both.predict().value.mean() == pytest.approx(0.3)
     assert 0.01 < share[0] < 0.99, "else the average would be one of them"
+
+
+def test_all_log_odds_have_the_factor_that_the_left_out_labels_ask_for() -> None:
+    """By hand from the head without it, over a fine grid of factors."""
+    x, evidence, z = population()
+    codes, bad = np.arange(120), (z[:120] > 0).astype(float)
+
+    def head(**settings: float) -> Head:
+        return fit_head(x, NAMES, codes, z[:120], suspicion=evidence, settings=HeadSettings(prevalence=0.3, **settings))
+
+    plain, sharp = head(sharpness=1.0, sharpness_spread=1e-6), head(sharpness=1.2, sharpness_spread=0.15)
+    factors = np.exp(np.linspace(np.log(0.8), np.log(1.8), 2001))
+    prior = -0.5 * (np.log(factors / 1.2) / 0.15) ** 2
+    best = factors[np.argmax(prior + [blind_likelihood(f * plain.left_out, bad) for f in factors])]
+    np.testing.assert_allclose(sharp.weights[1:], best * plain.weights[1:], rtol=1e-3)
+    apart = (sharp.left_out - sharp.left_out.mean()) / best
+    np.testing.assert_allclose(apart, plain.left_out - plain.left_out.mean(), rtol=2e-3, atol=1e-3)
+    assert sharp.predict().value.mean() == pytest.approx(0.3)
+    wider = sharp.predict().upper - sharp.predict().lower
+    assert np.isfinite(wider).all() and (wider > 0).all()
 
 
 def test_many_labels_need_no_second_belief() -> None:

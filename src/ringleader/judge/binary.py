@@ -100,6 +100,10 @@ def fit_binary(
     share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
     weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in learned])
+    sharpness, unsure = find_sharpness(share @ np.stack(blind), label, settings)
+    at_labels = matching_shift(sharpness * fitted, float(label.mean()))
+    weights = sharpness * weights
+    weights[0] += at_labels
     psi = layout.predictor(ranks.levels, weights)
     prevalence, doubt = _prevalence(settings, psi, label, ranks.levels[known[label == 0]], groups)
     shift = matching_shift(psi, prevalence)
@@ -118,14 +122,34 @@ def fit_binary(
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in learned),
         weights=weights,
-        root=np.column_stack([root, *_between([posterior.weights for posterior, _, _ in learned], share)]),
+        root=np.column_stack(
+            [root, _slopes(unsure * weights), *_between([posterior.weights for posterior, _, _ in learned], share)]
+        ),
         codes=known,
         values=values,
-        left_out=share @ np.stack(blind) + shift,
+        left_out=sharpness * (share @ np.stack(blind)) + at_labels + shift,
         variances=share @ np.stack([mean_variances(layout, prior) for _, prior, _ in learned]),
         ranks=ranks,
         layout=layout,
     )
+
+
+def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> tuple[float, float]:
+    """The most likely factor on log-odds that were made without the labels, 1 and 0, that they are held against.
+
+    Also the standard deviation of its log (Laplace).
+    """
+    from scipy.optimize import minimize_scalar  # slow to import, and a loaded model has its heads
+
+    def loss(log_factor: float) -> float:
+        prior = 0.5 * ((log_factor - np.log(settings.sharpness)) / settings.sharpness_spread) ** 2
+        return float(prior - blind_likelihood(np.exp(log_factor) * log_odds, label))
+
+    reach = np.log(settings.sharpness) + 4 * settings.sharpness_spread * np.array([-1.0, 1.0])
+    best = float(minimize_scalar(loss, bounds=reach, method="bounded", options={"xatol": 1e-6}).x)
+    step = 0.1 * settings.sharpness_spread
+    curvature = (loss(best - step) - 2 * loss(best) + loss(best + step)) / step**2
+    return float(np.exp(best)), float(min(settings.sharpness_spread, 1 / np.sqrt(max(curvature, 1e-12))))
 
 
 def blind_likelihood(log_odds: Floats, label: Floats) -> float:
@@ -162,15 +186,15 @@ def _beliefs(settings: HeadSettings, labels: int, suspicion: int | None) -> list
 
 
 def _between(weights: list[Floats], share: Floats) -> list[Floats]:
-    """What the disagreement of two beliefs adds to the root of the covariance, as columns; none of one.
-
-    The columns of the design have mean 0 in the market and the intercept is set by the prevalence, so it has no part.
-    """
+    """What the disagreement of two beliefs adds to the root of the covariance, as columns; none of one."""
     if len(weights) == 1:
         return []
-    apart = weights[0] - weights[1]
-    apart[0] = 0.0
-    return [np.sqrt(share[0] * share[1]) * apart]
+    return [np.sqrt(share[0] * share[1]) * _slopes(weights[0] - weights[1])]
+
+
+def _slopes(weights: Floats) -> Floats:
+    """The weights without the intercept: the columns have mean 0 in the market and the prevalence sets it."""
+    return np.concatenate([[0.0], weights[1:]])
 
 
 def _why_not(label: Floats) -> str:

@@ -38,6 +38,9 @@ class HeadSettings(Settings):
     association_labels : labels from which these two have their full size; with fewer they grow with the square, as
                          the pairs of labelled accounts do
     intercept_variance : prior variance of the intercept
+    sharpness          : prior median of the factor on all log-odds, which the leave-one-out log-odds of the labelled
+                         move: the mode of the coefficients lies nearer to zero than the truth
+    sharpness_spread   : and its prior standard deviation, of the factor's log
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
     interval           : probability mass of the intervals
@@ -62,12 +65,14 @@ class HeadSettings(Settings):
     association_spread: Annotated[float, Number(above=0)] = 0.5
     association_labels: Annotated[float, Number(above=0)] = 50.0
     intercept_variance: Annotated[float, Number(above=0)] = 10.0
+    sharpness: Annotated[float, Number(above=0)] = 1.2
+    sharpness_spread: Annotated[float, Number(above=0)] = 0.15
     prevalence: Annotated[float | None, Number(above=0, below=1, optional=True)] = None
     assumed_prevalence: Annotated[float, Number(above=0, below=1)] = 0.1
     interval: Annotated[float, Number(above=0, below=1)] = 0.90
     interval_variance: Annotated[float, Number(above=0)] = 0.1
     interval_worth: Annotated[float, Number(least=0.5)] = 1.0
-    interval_doubt: Annotated[float, Number(least=0)] = 0.8
+    interval_doubt: Annotated[float, Number(least=0)] = 1.2
     max_iterations: Annotated[int, Whole(1)] = 100
     rounds: Annotated[int, Whole(1)] = 60
 
