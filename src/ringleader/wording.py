@@ -141,8 +141,11 @@ def power_of_ten(exponent: float) -> str:
 
 
 def probability(share: float) -> str:
-    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.9943%."""
-    return f"{share:.1%}" if 0.001 <= share <= 0.999 else f"{share:.4%}"
+    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.994%."""
+    if 0.001 <= share <= 0.999 or not 0 < share < 1:
+        return f"{share:.1%}"
+    digits = math.ceil(-math.log10(100 * min(share, 1 - share)))
+    return f"{share:.{min(digits, 6)}%}"
 
 
 def short_probability(share: float) -> str:

@@ -20,6 +20,7 @@ from ring_market import detector, ring_labels, ring_table
 import ringleader as rl
 from ringleader.errors import SettingsError
 from ringleader.plot import core_data
+from ringleader.plot.account_data import calibration
 from ringleader.plot.charts import Timeline
 from ringleader.plot.draw import TIME_TICKS, draw
 
@@ -78,6 +79,16 @@ def test_curves_take_a_truth_of_their_own(model: rl.RingDetector) -> None:
     drawn = rl.plot.roc(model, "reviewer", truth=truth)
     assert "AUC" in drawn.get_title(loc="left")
     plt.close("all")
+
+
+def test_calibration_shows_the_rare_high_probabilities_too() -> None:
+    score = np.concatenate([np.full(5_000, 0.01), np.linspace(0.85, 0.95, 50)])
+    labels = np.concatenate([np.zeros(5_000), np.ones(45), np.zeros(5)])
+    chart = calibration(labels, score, "seller", "abuse")
+    assert len(chart.x) == 3 and chart.x[0] == pytest.approx(0.01) and chart.x[-1] > 0.85
+    few = calibration(labels[-30:], score[-30:], "seller", "abuse")
+    assert len(few.x) == 1 and "too few to go by" in few.title
+    assert chart.reference != "chance"
 
 
 def test_what_cannot_be_drawn_says_why(model: rl.RingDetector) -> None:

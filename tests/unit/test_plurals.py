@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringleader.wording import counted, plural
+from ringleader.wording import counted, plural, probability
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,11 @@ def test_one_thing_is_singular() -> None:
         "1 new country",
         "1,200 new countries",
     ]
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.934, "93.4%"), (0.9994, "99.94%"), (0.99999, "99.999%"), (0.0003, "0.03%"), (1.0, "100.0%"), (0.0, "0.0%")],
+)
+def test_a_probability_has_the_digits_that_tell_it_from_certainty(share: float, said: str) -> None:
+    assert probability(share) == said

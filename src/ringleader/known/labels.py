@@ -121,7 +121,9 @@ class Labels:
         if self.target_kind == "real":
             return f"Labels: {counted(len(self), 'number')} for {kinds}"
         bad = sum(label.value > 0 for label in self.entries)
-        return f"Labels: {counted(len(self), 'label')}, {bad:,} bad and {len(self) - bad:,} good, for {kinds}"
+        accounts = len({(label.mode, label.entity) for label in self.entries})
+        about = f" of {accounts:,} accounts" if accounts < len(self) else ""
+        return f"Labels: {counted(len(self), 'label')}{about}, {bad:,} bad and {len(self) - bad:,} good, for {kinds}"
 
     def _repr_html_(self) -> str:
         return f"<p>{html_text(repr(self))}</p>{html_table(self.to_frame().head(SHOWN), 'The first of them')}"
@@ -189,10 +191,14 @@ def unmatched(labels: Labels, tensor: SparseTensor) -> list[str]:
         repr(str(name)[:60]) for name in tensor.vocabulary(mode).decode(range(min(2, len(tensor.vocabulary(mode)))))
     )
     return [
-        f"not one of the {counted(len(labels), 'label')} is of an account in the reviews: the labels name "
+        f"{_none_of(len(labels))} is of an account in the reviews: the labels name "
         f"{', '.join(aligned.examples[:2])}, while the {plural(mode)} of the reviews are such as {theirs}; "
         "the ids must be the same text in both files"
     ]
+
+
+def _none_of(number: int) -> str:
+    return f"not one of the {number:,} labels" if number > 1 else "no label"
 
 
 def read_labels(source: str | os.PathLike[str] | Any, *, target_kind: TargetKind = "binary") -> Labels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.explain import Account
 from ringleader.plot.charts import Curve, Timeline
@@ -13,9 +13,9 @@ from ringleader.wording import cell, counted, harmless, number, percent, plural,
 BINS = 60
 """Bins of time that are drawn."""
 PARTS = 10
-"""Parts of the probabilities that are compared with the truth, of equally many accounts each."""
+"""Parts of the probabilities that are compared with the truth, equally wide: below 10%, below 20% and so on."""
 FEWEST = 20
-"""Accounts that a part should have at least."""
+"""Accounts that a part should have at least; smaller ones are taken together with the next."""
 
 
 def activity(account: Account) -> Timeline:
@@ -50,8 +50,7 @@ def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
     """Of accounts given about the same probability, the share that is bad; on the diagonal they keep their word."""
     if len(score) and (score.min() < 0 or score.max() > 1):
         raise SettingsError(f"the scores of {mode} are no probabilities; fit with labels of that kind")
-    parts = max(min(PARTS, len(score) // FEWEST), 1)
-    pieces = np.array_split(np.argsort(score, kind="stable"), parts)
+    pieces = _pieces(score)
     said = np.array([float(score[piece].mean()) for piece in pieces])
     true = np.array([float(labels[piece].mean()) for piece in pieces])
     error = float(np.average(np.abs(said - true), weights=[len(piece) for piece in pieces]))
@@ -61,7 +60,7 @@ def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
         title=f"Held-out {plural(name)}: probabilities are {percent(error)} from the truth on average{doubt}",
         summary=(
             f"Share that is bad over the mean probability ({harmless(target, 30)}) of {counted(len(score), name)}, in "
-            f"{counted(parts, 'part')} of equal size."
+            f"{counted(len(pieces), 'part')}, those below 10%, below 20% and so on; small ones are taken together."
         ),
         header=("probability", "share that is bad"),
         rows=tuple((f"{a:.3f}", f"{b:.3f}") for a, b in zip(said, true, strict=True)),
@@ -71,4 +70,21 @@ def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
         y=tuple(true.tolist()),
         chance=(0.0, 1.0),
         steps=False,
+        reference="perfect calibration",
     )
+
+
+def _pieces(score: Floats) -> list[Numbers]:
+    """Accounts by their probability, in ``PARTS`` of equal width; none has fewer than ``FEWEST`` where it can be."""
+    order = np.argsort(score, kind="stable")
+    part = np.minimum((score[order] * PARTS).astype(np.int64), PARTS - 1)
+    pieces: list[Numbers] = []
+    for piece in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+        if pieces and len(pieces[-1]) < FEWEST:
+            pieces[-1] = np.concatenate([pieces[-1], piece])
+        else:
+            pieces.append(piece)
+    if len(pieces) > 1 and len(pieces[-1]) < FEWEST:
+        last = pieces.pop()
+        pieces[-1] = np.concatenate([pieces[-1], last])
+    return pieces

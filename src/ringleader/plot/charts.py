@@ -79,7 +79,10 @@ class Scores(Chart):
 
 @dataclass(frozen=True, kw_only=True)
 class Curve(Chart):
-    """A curve of precision over recall, or of the ROC; ``chance`` are the two ends of what chance gives."""
+    """A curve of precision over recall, of the ROC, or of calibration.
+
+    chance : the two ends of the line to compare with. reference : what that line is
+    """
 
     x_name: str
     y_name: str
@@ -87,6 +90,7 @@ class Curve(Chart):
     y: tuple[float, ...]
     chance: tuple[float, float]
     steps: bool
+    reference: str = "chance"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -185,8 +185,10 @@ def _scores(chart: Scores, ax: Axes) -> Axes:
 
 @draw.register(Curve)
 def _curve(chart: Curve, ax: Axes) -> Axes:
-    ax.plot((0, 1), chart.chance, color=MARKET, linewidth=1.2, linestyle=(0, (4, 3)), label="chance")
-    ax.plot(chart.x, chart.y, color=CORE, linewidth=1.8, drawstyle="steps-pre" if chart.steps else "default",
+    ax.plot((0, 1), chart.chance, color=MARKET, linewidth=1.2, linestyle=(0, (4, 3)), label=chart.reference)
+    marker = "o" if chart.reference != "chance" else ""
+    style = "steps-pre" if chart.steps else "default"
+    ax.plot(chart.x, chart.y, color=CORE, linewidth=1.8, marker=marker, markersize=3.5, drawstyle=style,
             label="model", clip_on=False)  # fmt: skip
     _prepare(ax, chart, grid="both")
     ax.set(xlim=(0, 1), ylim=(0, 1.02))

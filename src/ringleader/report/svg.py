@@ -248,7 +248,7 @@ def _(chart: Curve) -> Drawing:
         points = [points[0], *(p for pair in zip(corners, points[1:], strict=True) for p in pair)]
     drawing.line(points, "core")
     drawing.names(chart.x_name, chart.y_name)
-    drawing.legend([Entry("chance", "market", "line"), Entry("model", "core", "line")])
+    drawing.legend([Entry(chart.reference, "market", "line"), Entry("model", "core", "line")])
     return drawing
 
 
