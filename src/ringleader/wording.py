@@ -144,7 +144,7 @@ def probability(share: float) -> str:
     """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.994%."""
     if 0.001 <= share <= 0.999 or not 0 < share < 1:
         return f"{share:.1%}"
-    digits = math.ceil(-math.log10(100 * min(share, 1 - share)))
+    digits = math.ceil(-math.log10(100 * min(share, 1 - share)) - 1e-9)
     return f"{share:.{min(digits, 6)}%}"
 
 
