@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 def warps_wanted(rank: int) -> int:
     """Warps that a multiprocessor should hold at once: bounds the registers of a lane."""
-    return 20 if rank <= 24 else 12 if rank <= 32 else 8
+    return 16 if rank <= 24 else 12 if rank <= 40 else 8
 
 
 class ViewArgument(ctypes.Structure):

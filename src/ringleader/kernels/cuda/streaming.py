@@ -31,8 +31,8 @@ from ringleader.kernels.cuda.ranges import BlockRange, cut_ranges, side_by_side
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, View
 from ringleader.runtime.executor import Threads
 
-RANGE_LINES = 1 << 25
-"""Most lines of a range, besides those of the contrast mode: small enough that copies and kernels overlap."""
+RANGE_LINES, MOST_LINES = 1 << 25, (1 << 31) - 1
+"""Most lines of a range: small enough that copies and kernels overlap; in the contrast mode, what an int32 counts."""
 
 NO_FORM = Form(1, "double", 0, 0)
 
@@ -92,11 +92,15 @@ class Streaming:
         """Whether a tensor of so many cells is on the host."""
         return any(len(tensor.codes) == cells for _, tensor in self._tensors.values())
 
-    def capacity(self, copies: DeviceCopies, tuples: StreamedTuples) -> int:
-        """Lines that a range may have: what one takes with the next on its way, and with the sort of its negatives."""
-        spare = copies.device.spare()
-        room = RANGE_LINES if spare is None else spare // (16 * tuples.modes + 8 * tuples.negatives + 96)
-        return max(min(room, (1 << 31) - 1), 2 * CHUNK)
+    def _capacity(self, copies: DeviceCopies, tuples: StreamedTuples, *, contrast: bool = False) -> int:
+        """Lines that a range may have, with the next on its way; in the contrast mode, with the sort of its negatives.
+
+        There every range looks at all cells for its negatives: the fewer ranges, the better.
+        """
+        spare, modes, negatives = copies.device.spare(), tuples.modes, tuples.negatives
+        bytes_a_line = 4 * modes + 8 * modes // (1 + negatives) + 48 if contrast else 12 * modes + 4 * negatives + 16
+        lines = RANGE_LINES if spare is None else spare * 9 // 10 // bytes_a_line
+        return max(min(lines, MOST_LINES if contrast else RANGE_LINES), 2 * CHUNK)
 
     def expand(self, copies: DeviceCopies, tuples: StreamedTuples, lines: Any, own: int, first: int, out: Any) -> None:
         """Write the tuples of lines, with negatives where ``out`` has columns for them."""
@@ -114,7 +118,7 @@ class Streaming:
     def _slices(
         self, copies: DeviceCopies, tuples: StreamedTuples, multiple: int = 1
     ) -> Iterator[tuple[Span, Any, Any]]:
-        size = min(max(self.capacity(copies, tuples) // 4 // multiple, 1) * multiple, RANGE_LINES)
+        size = max(self._capacity(copies, tuples) // 4 // multiple, 1) * multiple
         spans = spans_of(len(tuples), size)
         out = copies.device.xp.empty((min(size, len(tuples)), tuples.shape[1]), np.int32)
         for span, codes in zip(spans, copies.device.slices(tuples.tensor.codes, spans), strict=True):
@@ -162,11 +166,10 @@ class Streaming:
         plan = self._planned(view, blocks)
         xp, dealt = first.device.xp, len(views)
         sums = xp.empty((len(plan.blocks.chunks), form.sums))
-        room = min(self.capacity(copies, tuples) for copies in self.copies[:dealt])
-        if plan.drawn is None:
-            room = min(room, RANGE_LINES)
+        contrast = plan.drawn is not None
+        room = min(self._capacity(copies, tuples, contrast=contrast) for copies in self.copies[:dealt])
         room = min(room, -(-int(plan.edges[-1]) // dealt) + CHUNK)  # each device has a range at least
-        ranges = cut_ranges(xp, plan.edges, plan.blocks.first_chunk, room, cut_long=plan.drawn is None)
+        ranges = cut_ranges(xp, plan.edges, plan.blocks.first_chunk, room, cut_long=not contrast)
         deal = [ranges[d::dealt] for d in range(dealt)]
         parts = [sums] * dealt
         first.device.synchronize()

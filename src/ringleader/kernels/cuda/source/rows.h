@@ -2,10 +2,6 @@
 #pragma once
 #include "warp.h"
 
-#ifndef TOGETHER_WIDE  // cells whose rows are asked for at a time, above rank 32
-#define TOGETHER_WIDE 1
-#endif
-
 // Where positions lie: own cells first, then drawn ones. `cells` null: position p is cell p.
 struct Source {
     const int* cells;        // of the block
@@ -33,7 +29,7 @@ DEVICE void each_batch(const View& view, const Source& source, whole first, whol
     constexpr bool FIXED = FIXED_OTHERS >= 0 && FIXED_CONTRAST >= 0 && FIXED_CONTRAST <= LANES;
     constexpr int WIDEST = FIXED ? FIXED_OTHERS + FIXED_CONTRAST + 1 : MAX_MODES + LANES;
     constexpr int GROUP = FIXED && FIXED_CONTRAST > 0 ? LANES / FIXED_CONTRAST : LANES;
-    constexpr int ABREAST = COLUMNS > 1 ? TOGETHER_WIDE : FIXED_CONTRAST == 0 ? 4 : 2;
+    constexpr int ABREAST = COLUMNS == 1 && FIXED_CONTRAST == 0 ? 4 : 2;
     constexpr int TOGETHER = !FIXED || GROUP % ABREAST ? 1 : ABREAST;  // cells
     const stored* factors[COLUMNS];
     real lambda[COLUMNS];

@@ -1,4 +1,4 @@
-// The small system of a block: factorisation in registers, the bound at zero, and the ways to step.
+// The small system of a block: the bound at zero, and the ways to step.
 #pragma once
 #include "tiles.h"
 
@@ -7,57 +7,6 @@
 #define TOLERANCE 1e-12
 #define ROUND_LIMIT 40
 #define PASSES 8  // coordinate passes before the free coordinates are solved together
-
-// F = L D L' of the free coordinates, in place. Afterwards a lane holds row `lane` of D L' right of the diagonal (in
-// [r], r > lane) and column `lane` of it above (in [r], r < lane), and 1 / D in `inverse`. `vector` becomes L^-1 vector.
-// Coordinates that are not free become rows of the identity, and 0 in the vector. Same as: np.linalg.cholesky, scaled.
-DEVICE void factorise(real (&matrix)[COLUMNS][RANK], real* vector, real* inverse, Mask free, const Scratch& scratch) {
-    const int lane = threadIdx.x;
-    real least[COLUMNS];
-    UNROLL for (int c = 0; c < COLUMNS; c++) {
-        const int column = column_of(lane, c);
-        const bool mine = free >> column & 1;
-        if (!mine) vector[c] = 0;
-        least[c] = 0;
-        UNROLL_RANK for (int r = 0; r < RANK; r++) {
-            if (!mine || !(free >> r & 1)) matrix[c][r] = r == column ? 1.0 : 0.0;
-            // Only rounding can make a pivot vanish: the prior keeps the block positive.
-            if (r == column) least[c] = 1e-14 * matrix[c][r] + 1e-300;
-        }
-    }
-    __syncwarp();
-    UNROLL_RANK for (int k = 0; k < RANK; k++) {
-        real* line = scratch.line + (k & 1) * (STRIDE + 2);  // two lines by turns: one meeting a step is enough
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            const int column = lane + LANES * c;
-            if (column == k) line[STRIDE] = vector[c];
-            if (column == k) matrix[c][k] = fmax(matrix[c][k], least[c]);
-            if (column >= k && column < RANK) line[column] = matrix[c][k];
-        }
-        __syncwarp();
-        const real pivot = 1.0 / line[k], carried = line[STRIDE];
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            const int column = lane + LANES * c;
-            if (column == k) inverse[c] = pivot;
-            const real multiple = column > k ? -matrix[c][k] * pivot : 0.0;
-            vector[c] = fma(multiple, carried, vector[c]);
-            UNROLL_RANK for (int r = k + 1; r < RANK; r++) matrix[c][r] = fma(line[r], multiple, matrix[c][r]);
-        }
-    }
-}
-
-// The solution, from what `factorise` left. Same as: np.linalg.solve(F, vector).
-DEVICE void substitute(const real (&matrix)[COLUMNS][RANK], real* vector, const real* inverse) {
-    const int lane = threadIdx.x;
-    real scaled[COLUMNS];
-    UNROLL_RANK for (int k = RANK - 1; k > 0; k--) {
-        UNROLL for (int c = 0; c < COLUMNS; c++) scaled[c] = vector[c] * inverse[c];
-        const real known = coordinate(scaled, k);
-        UNROLL for (int c = 0; c < COLUMNS; c++)
-            if (lane + LANES * c < k) vector[c] = fma(-matrix[c][k], known, vector[c]);
-    }
-    UNROLL for (int c = 0; c < COLUMNS; c++) vector[c] *= inverse[c];
-}
 
 // The coordinates for which the lanes say yes.
 DEVICE Mask chosen(const bool* yes) {
@@ -99,23 +48,6 @@ DEVICE real coordinate_pass(const Scratch& scratch, real* point, real* residual,
     return largest / (size + 1e-300);
 }
 
-DEVICE void take_matrix(const Scratch& scratch, real (&matrix)[COLUMNS][RANK]) {
-    UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL_RANK for (int r = 0; r < RANK; r++) matrix[c][r] = scratch.rows[r * STRIDE + column_of(threadIdx.x, c)];
-}
-
-// The solution for the free coordinates of the matrix in scratch.rows, 0 elsewhere.
-DEVICE void solve_free(const Scratch& scratch, Mask free, real* vector) {
-#if TILED
-    solve_tiles(scratch, free, vector);
-#else
-    real matrix[COLUMNS][RANK], inverse[COLUMNS];
-    take_matrix(scratch, matrix);
-    factorise(matrix, vector, inverse, free, scratch);
-    substitute(matrix, vector, inverse);
-#endif
-}
-
 // point, which is x, to argmax over y (>= 0) of g'(y - x) - (y - x)' F (y - x) / 2, F in scratch.rows; residual is g.
 // Same as: solve_block(F, g, x, nonnegative).
 __device__ __noinline__ void solve_in_place(Scratch scratch, bool nonnegative, real* residual, real* point) {
@@ -130,7 +62,7 @@ __device__ __noinline__ void solve_in_place(Scratch scratch, bool nonnegative, r
             UNROLL for (int c = 0; c < COLUMNS; c++) free[c] = point[c] > 0;
         }
         UNROLL for (int c = 0; c < COLUMNS; c++) change[c] = residual[c];
-        solve_free(scratch, chosen(free), change);
+        solve_tiles(scratch, chosen(free), change);
         real share = 1;
         UNROLL for (int c = 0; c < COLUMNS; c++)
             if (nonnegative && within(threadIdx.x, c) && change[c] < 0 && -change[c] > point[c])
@@ -197,7 +129,7 @@ DEVICE void move_block(real* gradient, const real* x, const Rule& rule, real rat
         free[c] = !rule.nonnegative || x[c] > 0 || gradient[c] > 0;
         change[c] = gradient[c];
     }
-    solve_free(scratch, chosen(free), change);
+    solve_tiles(scratch, chosen(free), change);
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         change[c] *= step;
         if (rule.nonnegative && x[c] + change[c] < fmax(TINY, ROUNDING * x[c])) {

@@ -49,9 +49,6 @@ typedef unsigned long long Bits;
 #define PADDED (8 * TILES)
 #define STRIDE (PADDED + 4)
 #define ROWS (RANK > LANES ? RANK : LANES)
-#ifndef TILED  // systems are solved in tiles, or with a column in each lane
-#define TILED (RANK > LANES)
-#endif
 
 #define EM 0
 #define FISHER 1
