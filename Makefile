@@ -48,9 +48,10 @@ test-faults: $(VENV)/.installed-test
 
 # On a machine with an NVIDIA GPU: the same tests as everywhere, on the device, and the device's memory watched.
 test-gpu: $(VENV)/.installed-test $(VENV)/.installed-gpu
-	$(BIN)/python -m pytest tests/contract tests/unit/test_device.py -k cuda
-	compute-sanitizer --tool memcheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
-	compute-sanitizer --tool racecheck --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33
+	$(BIN)/python -m pytest tests/contract tests/unit/test_device.py tests/unit/test_device_faults.py -k cuda
+	RINGLEADER_GPUS=0,0 $(BIN)/python -m pytest tests/contract/test_kernels_backends.py -k "cuda and every_operation"
+	for tool in memcheck racecheck; do for gpus in 0 0,0; do RINGLEADER_GPUS=$$gpus compute-sanitizer --tool $$tool \
+	    --error-exitcode 1 $(BIN)/python tests/contract/bits.py cuda 100 7 24 33 64 || exit 1; done; done
 
 # The lower bounds of pyproject.toml, in an environment of its own: they install as wheels and the quick tests pass.
 test-oldest:
