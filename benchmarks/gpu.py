@@ -42,7 +42,7 @@ def same_sweeps(gpu: Any, cells: int, rank: int) -> None:
     after = {}
     for threads in (2, processors()):
         cpu = get_backend("numba", threads)
-        tuples = cpu.with_room(codes, NEGATIVES)
+        tuples = cpu.place_tuples(codes, NEGATIVES)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         view = View(tuples, np.ones(1), 0, start.astype(np.float64), starts, len(start), np.ones(rank))
         plans = {k: cpu.plan(k, grouped[k]) for k in range(1, len(sizes))}

@@ -18,12 +18,11 @@ import numpy as np
 
 from ringleader.arrays import Floats
 from ringleader.evaluation.speed import benchmark_tensor
+from ringleader.kernels.numba.backend import NumbaBackend
 from ringleader.kernels.pair_layout import Exposure, Groups, PairRule
-from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.machine import processors
-from ringleader.signals.lockstep import LockstepSettings, find_lockstep, pairs
-from ringleader.signals.lockstep.meetings import cuts, expose, meet
+from ringleader.signals.lockstep import find_lockstep
 
 SOURCE = r"""
 typedef long long whole;
@@ -62,7 +61,8 @@ extern "C" __global__ void find_meetings(const whole* offsets, const int* member
     }
 }
 extern "C" __global__ void judge(const Bits* often, const whole* begins, whole count, const Bits* by_pair,
-                                 const int* first, const int* group_of, const double* log_rate, const whole* exposed, const int* slots,
+                                 const int* first, const int* group_of, const double* log_rate,
+                                 const whole* exposed, const int* slots,
                                  const double* values, const double* tastes, const double* drawn, int topics,
                                  double floor, double doubt, double* chance, double* beyond, double* rest) {
     EACH(p, count) {
@@ -81,7 +81,8 @@ extern "C" __global__ void judge(const Bits* often, const whole* begins, whole c
     }
 }
 extern "C" __global__ void add_up(const whole* begins, const Bits* by_member, whole count, whole meetings,
-                                  const int* pair, const int* group_of, const double* log_rate, const double* rest, double* scores) {
+                                  const int* pair, const int* group_of, const double* log_rate,
+                                  const double* rest, double* scores) {
     EACH(q, count) {
         double total = 0;
         for (whole h = begins[q]; h < begins[q + 1]; h++) {
@@ -97,8 +98,8 @@ extern "C" __global__ void add_up(const whole* begins, const Bits* by_member, wh
 def counted_on_host(groups: Groups, exposure: Exposure, rule: PairRule, threads: int) -> tuple[float, Floats]:
     """Seconds of the compiled kernel alone, and the scores of the memberships."""
     n = len(groups.actor_offsets) - 1
-    scores, lengths, backend = np.zeros(len(groups.members)), np.zeros(n, np.int64), get_backend()
-    cost = pairs._total(np.diff(groups.offsets)[groups.actor_groups], groups.actor_offsets)
+    scores, lengths, backend = np.zeros(len(groups.members)), np.zeros(n, np.int64), NumbaBackend(1)
+    cost = np.append(0, np.cumsum(np.diff(groups.offsets)[groups.actor_groups]))[groups.actor_offsets[1:]]
     edges = [0, *np.searchsorted(cost, cost[-1] * np.arange(1, 64) / 64), n]
     spans = [(int(a), int(b)) for a, b in itertools.pairwise(edges) if b > a]
     began = time.perf_counter()
@@ -171,32 +172,38 @@ class Prototype:
         return self.xp.searchsorted(keys, self.xp.arange(size + 1, dtype=np.uint64) << np.uint64(32)).astype(np.int64)
 
 
+def asked_of_the_kernel(cells: int, threads: int) -> tuple[float, list[tuple[Groups, Exposure, PairRule]]]:
+    """Seconds of ``find_lockstep`` on a market of so many reviews, and what it asks the kernel, once for each cut."""
+    tensor, asked, kernel = benchmark_tensor(cells), {}, NumbaBackend.lockstep_of_actors
+
+    def note(groups: Groups, exposure: Exposure, rule: PairRule, *rest: Any) -> Any:
+        asked[id(groups)] = (groups, exposure, rule)
+        return kernel(groups, exposure, rule, *rest)
+
+    NumbaBackend.lockstep_of_actors = staticmethod(note)
+    try:
+        began = time.perf_counter()
+        find_lockstep(tensor, threads=threads)
+        return time.perf_counter() - began, list(asked.values())
+    finally:
+        NumbaBackend.lockstep_of_actors = staticmethod(kernel)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", type=int, default=4_000_000)
     parser.add_argument("--threads", type=int, default=processors())
     given = parser.parse_args()
-    settings, tensor = LockstepSettings(), benchmark_tensor(given.reviews)
-    find_lockstep(benchmark_tensor(20_000), settings)  # compiles
-    began = time.perf_counter()
-    find_lockstep(tensor, settings, threads=given.threads)
-    total = time.perf_counter() - began
-    roles = pairs.assign_roles(tensor, 0, settings.items)
-    rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
+    find_lockstep(benchmark_tensor(20_000))  # compiles
+    total, asked = asked_of_the_kernel(given.reviews, given.threads)
     gpu, host, device, gap, numbers = Prototype(), 0.0, 0.0, 0.0, np.zeros(2, np.int64)
-    for chosen in pairs._sides(tensor, roles, settings):
-        cells = np.flatnonzero(chosen)
-        who: Any = tensor.coordinates[cells, 0]
-        for place in cuts(tensor, 0, settings):
-            here = place._replace(items=place.items[cells], windows=place.windows[cells])
-            meetings = meet(who, tensor.shape[0], here, settings)
-            exposure = expose(meetings, None, None)
-            seconds, scores = counted_on_host(meetings.groups, exposure, rule, given.threads)
-            runs = [gpu.run(meetings.groups, exposure, rule) for _ in range(3)]
-            host, device = host + seconds, device + min(run[0] for run in runs)
-            gap = max(gap, float((np.abs(runs[-1][1] - scores) / (1 + np.abs(scores))).max()))
-            assert np.array_equal(runs[0][1], runs[1][1]), "the same bits from run to run"
-            numbers += runs[-1][2:]
+    for groups, exposure, rule in asked:
+        seconds, scores = counted_on_host(groups, exposure, rule, given.threads)
+        runs = [gpu.run(groups, exposure, rule) for _ in range(3)]
+        host, device = host + seconds, device + min(run[0] for run in runs)
+        gap = max(gap, float((np.abs(runs[-1][1] - scores) / (1 + np.abs(scores))).max()))
+        assert np.array_equal(runs[0][1], runs[1][1]), "the same bits from run to run"
+        numbers += runs[-1][2:]
     print(f"{given.reviews:,} reviews, {numbers[0]:,} pairs in groups, {numbers[1]:,} that met often")
     print(f"find_lockstep on {given.threads} threads: {total:.2f} s, {host:.2f} s of it counting pairs")
     print(f"on the GPU, with copies: {device:.3f} s: {host / device:.1f} times as fast; scores differ by {gap:.1e}")
