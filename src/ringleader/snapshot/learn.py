@@ -27,7 +27,13 @@ from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
-from ringleader.snapshot.parameters import check_parameters, model_config, seed_of
+from ringleader.snapshot.parameters import (
+    LOCKSTEP_SWEEPS,
+    RANDOM_SWEEPS,
+    check_parameters,
+    model_config,
+    seed_of,
+)
 from ringleader.snapshot.parts import Checkpoint, load
 from ringleader.snapshot.resume import at_its_device, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
@@ -35,8 +41,6 @@ from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
 
-LOCKSTEP_SWEEPS, RANDOM_SWEEPS = 4, 20
-"""Sweeps of the default preset. Few are best after a lockstep start: the likelihood peaks elsewhere than fraud."""
 SETTLED = 1e-6
 """Relative change of the log posterior in a sweep below which there is nothing left to learn, as where hardly
 anybody reviewed twice. Elsewhere negatives, drawn anew in every sweep, move it by more."""
