@@ -15,6 +15,7 @@ from ringleader.model.evidence import review_evidence
 from ringleader.model.start import start_state
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, cut_entities, deal_shares
+from ringleader.signals.behaviour import Covariates, behaviour, pack_covariates
 from ringleader.signals.cluster import ClusterSignals
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep, find_sides
 from ringleader.signals.strangers import find_strangers
@@ -116,6 +117,24 @@ def test_lockstep_of_one_side_without_times_is_that_of_one_process() -> None:
         found = ClusterSignals(InProcess(workers), tensor, 0).lockstep().to_arrays()
         for name, column in expected.items():
             np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+@pytest.mark.parametrize("timeless", [False, True])
+def test_behaviour_is_that_of_one_process(market: SparseTensor, timeless: bool) -> None:
+    tensor = market
+    if timeless:
+        rng = np.random.default_rng(2)
+        tensor = SparseTensor.from_arrays(rng.integers(0, [300, 40, 7], (4_000, 3)), ["reviewer", "product", "seller"])
+    expected = {mode: pack(behaviour(tensor, mode)) for mode in range(3)}
+    for workers in WORKERS:
+        found = ClusterSignals(InProcess(workers), tensor, 0).behaviour(range(3))
+        for mode, arrays in expected.items():
+            for name, column in arrays.items():
+                np.testing.assert_array_equal(pack(found[mode])[name], column, err_msg=name)
+
+
+def pack(covariates: Covariates) -> dict:
+    return {**pack_covariates(covariates), "values": covariates.values}
 
 
 def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:

@@ -18,6 +18,7 @@ from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed
 from ringleader.errors import SettingsError
 from ringleader.settings import Constraint, Number, Whole
+from ringleader.shares.cells import CellShare
 from ringleader.signals.behaviour.time import Calendar, active_weeks, read_calendar, sum_by
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.sparse import SparseTensor
@@ -167,7 +168,7 @@ def _calendar(tensor: SparseTensor, time: int) -> tuple[Numbers, Calendar]:
         dense = (values == np.floor(values)).all() and np.ptp(values) < 100 * len(values) + 1000
         numbers = values if dense else np.arange(len(vocabulary))
         vocabulary = Vocabulary(vocabulary.mode, "time", pa.array(numbers.astype(np.int64)), bin_seconds=1)
-    return read_calendar(vocabulary, tensor.coordinates[:, time], tensor.counts.astype(np.float64))
+    return read_calendar(CellShare(tensor), time, tensor.counts.astype(np.float64), vocabulary)
 
 
 def _numbers(vocabulary: Vocabulary) -> Floats:

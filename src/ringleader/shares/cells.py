@@ -156,7 +156,8 @@ class CellShare:
 
     def used(self, mode: int) -> Codes:
         """The codes of a mode that some cell has, ascending; for modes of few entities."""
-        return np.unique(np.concatenate(gather(self.peers, np.unique(self._home.tensor.coordinates[:, mode]))))
+        cells = np.bincount(self._home.tensor.coordinates[:, mode], minlength=self.shape[mode])
+        return np.flatnonzero(self.count(cells)).astype(np.int32)
 
     def total(self, mode: int, codes: Array, values: Array) -> Floats:
         """The sum over everything of values (n, ...) of entities that this process owns, or of their cells: (...).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ringleader.errors import RunWarning, WorkerLost, warn_of
 from ringleader.learners.cluster import ATTEMPTS
 from ringleader.runtime.peers import Peers, Workers
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
+from ringleader.signals.behaviour import Covariates, behaviour, joined_covariates, read_market
 from ringleader.signals.lockstep import Lockstep, find_lockstep, find_sides, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.strangers import Strangers, find_strangers
@@ -36,6 +37,11 @@ class ClusterSignals:
         """``find_strangers``"""
         parts = self._run(_strangers, self.actor, settings)
         return Strangers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def behaviour(self, modes: Sequence[int]) -> dict[int, Covariates]:
+        """``behaviour`` of each of some modes."""
+        parts = self._run(_behaviour, tuple(modes))
+        return {mode: joined_covariates(of_mode) for mode, of_mode in zip(modes, zip(*parts, strict=True), strict=True)}
 
     def release(self) -> None:
         """Give back the memory of the workers."""
@@ -88,5 +94,14 @@ def _strangers(memory: dict[str, Any], peers: Peers, actor: int, settings: Locks
     """In a worker: the crowds of its cells."""
     share = _held(memory, peers)
     found = find_strangers(share, actor, *find_sides(share, actor, settings), settings)
+    share.forget()
+    return found
+
+
+def _behaviour(memory: dict[str, Any], peers: Peers, modes: tuple[int, ...]) -> list[Covariates]:
+    """In a worker: what its entities of each mode do."""
+    share = _held(memory, peers)
+    market = read_market(share)
+    found = [behaviour(share, mode, market=market) for mode in modes]
     share.forget()
     return found

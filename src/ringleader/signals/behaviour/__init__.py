@@ -3,7 +3,21 @@
 ``behaviour(tensor, mode)`` gives ``Covariates``; ``read_market`` is what all modes share.
 """
 
-from ringleader.signals.behaviour.covariates import Covariates, behaviour, pack_covariates, unpack_covariates
+from ringleader.signals.behaviour.covariates import (
+    Covariates,
+    behaviour,
+    joined_covariates,
+    pack_covariates,
+    unpack_covariates,
+)
 from ringleader.signals.behaviour.market import Market, read_market
 
-__all__ = ["Covariates", "Market", "behaviour", "pack_covariates", "read_market", "unpack_covariates"]
+__all__ = [
+    "Covariates",
+    "Market",
+    "behaviour",
+    "joined_covariates",
+    "pack_covariates",
+    "read_market",
+    "unpack_covariates",
+]

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.shares.cells import Lookup
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio
 from ringleader.signals.behaviour.time import active_weeks, largest_bursts, sum_by
-from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
 
 FEW = 2
@@ -25,39 +25,43 @@ CROWDED = 2.0
 
 
 class Pairs(NamedTuple):
-    """Distinct (entity, counterpart)."""
+    """Distinct (entity, counterpart) of the entities that are described."""
 
     entity: Numbers
-    other: Numbers
+    other: Numbers  # code of the counterpart
     seen: Floats  # reviews of the pair
     elsewhere: Floats  # reviews of the counterpart with others
     where: Numbers  # (n_cells,), the pair of each cell
+    lookup: Lookup  # what the owners of the counterparts know
+    place: Numbers  # the counterpart among those looked up
 
 
-def counterpart_columns(tensor: SparseTensor, market: Market, judged: Judged, j: int) -> Iterator[Covariate]:
+def counterpart_columns(market: Market, judged: Judged, j: int) -> Iterator[Covariate]:
     """What an entity's counterparts of mode j are like, and how its reviews are spread over them."""
-    name, n, size = tensor.modes[j], len(judged.volume), tensor.shape[j]
-    other = tensor.coordinates[:, j].astype(np.int64)
-    entity, partner, where = distinct_pairs(judged.codes, other, (n, size))
-    w = market.weights
+    share, w, n = market.share, market.weights, len(judged.volume)
+    name, size = share.tensor.modes[j], share.shape[j]
+    entity, other, where = distinct_pairs(judged.codes, share.tensor.coordinates[:, j].astype(np.int64), (n, size))
     seen = sum_by(where, w, len(entity))
-    theirs = sum_by(other, w, size)
-    pairs = Pairs(entity, partner, seen, theirs[partner] - seen, where)
+    lookup = Lookup(share, j, other)
+    place = lookup.places(other)
+    theirs = lookup.rows(share.added(j, other, seen))[place]
+    pairs = Pairs(entity, other, seen, theirs - seen, where, lookup, place)
     yield from _concentration(name, pairs, judged.volume)
     busy = np.log1p(pairs.elsewhere)
-    few = (theirs[pairs.other] <= FEW).astype(np.float64)
-    usual = float(few.mean()) if len(few) else 0.0
+    few = (theirs <= FEW).astype(np.float64)
+    usual = share.count(int(few.sum())) / max(share.count(len(few)), 1)
     mean = judged.mean(w, busy[where])
     group = "counterpart"
     yield Covariate(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
     middle = _median_log(pairs.entity, pairs.elsewhere, n, judged.usual(w, busy[where]))
     yield Covariate(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
-    share = ratio(sum_by(pairs.entity, few, n), np.bincount(pairs.entity, minlength=n), usual)
-    yield Covariate(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", share)
+    number = np.bincount(pairs.entity, minlength=n)
+    few_of = ratio(sum_by(pairs.entity, few, n), number, usual)
+    yield Covariate(f"{name}_few", group, f"Share of its {plural(name)} with at most {FEW} reviews in all", few_of)
     if market.ratings is not None and judged.mode != market.rating:
         yield from _deviation(name, market, judged, pairs, market.ratings)
     if market.bins is not None and market.calendar is not None and judged.mode != market.time:
-        yield from _age(name, market, judged, other, market.bins)
+        yield from _age(name, market, judged, j, pairs)
         yield from _pair_bursts(name, market, pairs, n)
         if j in market.crowds:
             yield from _crowd(name, market, judged, j, pairs)
@@ -75,11 +79,14 @@ def _deviation(name: str, market: Market, judged: Judged, pairs: Pairs, ratings:
     yield Covariate(f"{name}_disagreement", "deviation", sentence, judged.mean(w, np.abs(apart)))
 
 
-def _age(name: str, market: Market, judged: Judged, other: Numbers, bins: Numbers) -> Iterator[Covariate]:
+def _age(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Iterator[Covariate]:
     """How old its counterparts were when they met."""
-    born = np.full(int(other.max(initial=0)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(born, other, bins)
-    age = bins - born[other]
+    assert market.bins is not None  # asked where there are times
+    there = market.share.by(j)
+    bins = market.share.move(market.bins, there)
+    born = np.full(there.size(j), np.iinfo(np.int64).max)
+    np.minimum.at(born, there.own_codes(j), bins)
+    age = market.bins - pairs.lookup.rows(born)[pairs.place][pairs.where]
     sentence = f"Time since the first review of its {name}, at its reviews (mean logarithm)"
     yield Covariate(f"{name}_age", "age", sentence, judged.mean(market.weights, np.log1p(age)))
     sentence = f"Share of its reviews that came in the first period of its {name}"
@@ -91,9 +98,9 @@ def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Co
     assert market.bins is not None and market.calendar is not None
     kinds = [("boost_burst", "good reviews", HIGH), ("attack_burst", "bad reviews", LOW)]
     kinds = kinds if market.side is not None else [("burst", "reviews", HIGH)]
-    total = max(float(market.weights.sum()), 1.0)
+    total = max(market.reviews(), 1.0)
     chosen = [np.ones(len(pairs.where), np.bool_) if market.side is None else market.side == k for _, _, k in kinds]
-    shares = [float(market.weights[kind].sum()) / total for kind in chosen]
+    shares = [market.reviews(kind) / total for kind in chosen]
     cells = np.flatnonzero(pairs.seen[pairs.where] > 1)  # one review is no burst
     weeks = active_weeks(pairs.where[cells], market.bins[cells], market.calendar)
     weights = market.weights[cells]
@@ -129,8 +136,8 @@ def _elsewhere(pairs: Pairs, own: Floats, usual: float) -> Floats:
 
     own : sum over the reviews of each pair.
     """
-    size = int(pairs.other.max(initial=0)) + 1
-    theirs = sum_by(pairs.other, own, size)[pairs.other] - own
+    lookup = pairs.lookup
+    theirs = lookup.rows(lookup.share.added(lookup.mode, pairs.other, own))[pairs.place] - own
     return np.asarray((theirs + SHRINK * usual) / (pairs.elsewhere + SHRINK))
 
 

@@ -9,8 +9,8 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
 from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio, read_market
 from ringleader.signals.behaviour.time import (
@@ -93,6 +94,16 @@ class Covariates:
         return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
 
 
+def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
+    """What several processes have found, as one: of the entities of each in turn."""
+    bursts = {}
+    for name, burst in parts[0].bursts.items():
+        columns = zip(*(part.bursts[name][:-1] for part in parts), strict=True)
+        z, seen, expected, start = (np.concatenate(column) for column in columns)
+        bursts[name] = Burst(z, seen, expected, start, burst.length)
+    return replace(parts[0], values=np.concatenate([part.values for part in parts]), bursts=bursts)
+
+
 def pack_covariates(covariates: Covariates) -> dict[str, npt.NDArray[Any]]:
     """Covariates as named arrays, without their values; ``unpack_covariates`` gives back the same."""
     calendar = covariates.calendar
@@ -124,17 +135,19 @@ def unpack_covariates(arrays: Mapping[str, npt.NDArray[Any]], values: Floats) ->
     return Covariates(about["mode"], names, values, about["descriptions"], about["groups"], bursts, calendar)
 
 
-def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = None) -> Covariates:
-    """Behaviour covariates of every entity of a mode.
+def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Market | None = None) -> Covariates:
+    """Behaviour covariates of every entity of a mode, or of those that this process owns.
 
     market : of ``read_market``, to share the work between modes.
     """
-    k = tensor.mode_index(mode)
-    market = read_market(tensor) if market is None else market
+    home = as_share(cells)
+    k = home.tensor.mode_index(mode)
+    market = (read_market(home) if market is None else market).by(k)
+    share, tensor = market.share, market.share.tensor
     name = tensor.modes[k]
-    codes = tensor.coordinates[:, k].astype(np.int64)
-    volume = sum_by(codes, market.weights, tensor.shape[k])
-    judged = Judged(k, codes, volume)
+    codes = share.own_codes(k).astype(np.int64)
+    volume = sum_by(codes, market.weights, share.size(k))
+    judged = Judged(k, share, codes, volume, market.reviews())
     columns = [Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
     if market.calendar is not None and market.bins is not None and k != market.time:
         weeks = active_weeks(codes, market.bins, market.calendar)
@@ -144,7 +157,7 @@ def behaviour(tensor: SparseTensor, mode: str | int, *, market: Market | None = 
         columns += _rating(market, judged, market.ratings, market.side, top)
     for j in market.ids:
         if j != k:
-            columns += counterpart_columns(tensor, market, judged, j)
+            columns += counterpart_columns(market, judged, j)
     values = np.stack([column.values for column in columns]).T  # a column in one piece: they are ranked one by one
     return Covariates(
         name,
@@ -166,9 +179,9 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
     if market.side is not None:
         kinds.append(("boost_burst", "Its good reviews came in a burst", (market.side == HIGH).astype(np.float64)))
         kinds.append(("attack_burst", "Its bad reviews came in a burst", (market.side == LOW).astype(np.float64)))
-    total = max(float(market.weights.sum()), 1.0)
+    total = max(market.reviews(), 1.0)
     counted = [sum_by(weeks.where, market.weights * kind[2], len(weeks.keys)) for kind in kinds]
-    shares = [float(kind.sum()) / total for kind in counted]
+    shares = [market.reviews(kind[2] > 0) / total for kind in kinds]
     columns = []
     for window, length in zip(WINDOW_NAMES, calendar.windows, strict=True):
         bursts = largest_bursts(weeks, counted, shares, volume, calendar, length)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.time import Burst, Calendar, local_excess, read_calendar, sum_by
 from ringleader.tensor.roles import assign_roles, rating_sides
 from ringleader.tensor.sparse import SparseTensor
@@ -18,6 +19,7 @@ LOW, MIDDLE, HIGH = 0, 1, 2
 class Market(NamedTuple):
     """The tensor as covariates see it. Computed once, it serves every mode."""
 
+    share: CellShare  # whose cells the arrays over cells are of
     weights: Floats  # (n_cells,), reviews in each cell
     ids: tuple[int, ...]  # modes whose entities can be counterparts
     time: int | None
@@ -29,27 +31,42 @@ class Market(NamedTuple):
     scale: tuple[float, float]  # lowest and highest rating in use
     crowds: dict[int, Floats]  # per mode of ids (n_cells,): local_excess of its entity around the review
 
+    def by(self, mode: int) -> Market:
+        """The same with the cells of the entities of a mode that this process owns."""
+        there = self.share.by(mode)
+        if there.alone or there is self.share:
+            return self._replace(share=there)
+        arrays = {name: getattr(self, name) for name in ("weights", "bins", "ratings", "side")}
+        moved: dict[str, Any] = {name: self.share.move(a, there) for name, a in arrays.items() if a is not None}
+        crowds = {k: self.share.move(crowd, there) for k, crowd in self.crowds.items()}
+        return self._replace(share=there, crowds=crowds, **moved)
+
+    def reviews(self, chosen: Bools | None = None) -> float:
+        """How many reviews there are in all cells, or in those chosen."""
+        weights = self.weights if chosen is None else self.weights[chosen]
+        return float(self.share.count(int(weights.sum())))
+
 
 class Judged(NamedTuple):
-    """The mode whose entities are described."""
+    """The entities that are described: those of a mode that this process owns."""
 
     mode: int
-    codes: Numbers  # (n_cells,)
+    share: CellShare  # their cells
+    codes: Numbers  # (n_cells,), counted from the first of them
     volume: Floats  # (n_k,), reviews of each entity
+    reviews: float  # of everybody
 
     def mean(self, weights: Floats, values: Floats) -> Floats:
         """Mean over the reviews of each entity; the market's mean for an entity without any."""
         weighted = weights * values
-        return ratio(sum_by(self.codes, weighted, len(self.volume)), self.volume, _share(weighted, weights))
+        return ratio(sum_by(self.codes, weighted, len(self.volume)), self.volume, self._of_all(weighted))
 
     def usual(self, weights: Floats, values: Floats) -> float:
         """Mean over all reviews; 0 where there are none."""
-        return _share(weights * values, weights)
+        return self._of_all(weights * values)
 
-
-def _share(weighted: Floats, weights: Floats) -> float:
-    # Not @: BLAS may add in another order with other threads.
-    return float(weighted.sum()) / max(float(weights.sum()), 1.0)
+    def _of_all(self, weighted: Floats) -> float:
+        return float(self.share.cell_total(weighted)) / max(self.reviews, 1.0)
 
 
 class Covariate(NamedTuple):
@@ -62,33 +79,41 @@ class Covariate(NamedTuple):
     burst: Burst | None = None
 
 
-def read_market(tensor: SparseTensor) -> Market:
+def read_market(cells: SparseTensor | CellShare) -> Market:
     """What all covariates share: roles of the modes, calendar, sides of the rating scale, crowds."""
+    share = as_share(cells)
+    tensor = share.tensor
     roles = assign_roles(tensor)
-    ids, time, rating = roles.counterparts, roles.time, roles.rating
+    time, rating = roles.time, roles.rating
     weights = tensor.counts.astype(np.float64)
     bins = calendar = ratings = side = None
     scale = (0.0, 0.0)
     if time is not None:
-        bins, calendar = read_calendar(tensor.vocabularies[time], tensor.coordinates[:, time], weights)
+        bins, calendar = read_calendar(share, time, weights)
     if rating is not None:
         values = np.asarray(tensor.vocabularies[rating].values, np.float64)
         ratings = values[tensor.coordinates[:, rating]]
-        if len(ratings):
-            low, high = rating_sides(values[np.flatnonzero(np.bincount(tensor.coordinates[:, rating]))])
+        side = np.zeros(len(ratings), np.int64)
+        used = values[share.used(rating)]
+        if len(used):
+            low, high = rating_sides(used)
             side = np.where(ratings >= high, HIGH, np.where(ratings <= low, LOW, MIDDLE)).astype(np.int64)
-            scale = (float(ratings.min()), float(ratings.max()))
-        else:
-            side = np.zeros(0, np.int64)
-    crowds = {}
-    if bins is not None and calendar is not None:
-        for k in ids:
-            codes = tensor.coordinates[:, k].astype(np.int64)
-            # The same side of the scale: a campaign praises or attacks, a popular week does both.
-            n = tensor.shape[k] * (1 if side is None else 3)
-            codes = codes if side is None else codes * 3 + side
-            crowds[k] = local_excess(codes, n, bins, weights, calendar)
-    return Market(weights, ids, time, rating, bins, calendar, ratings, side, scale, crowds)
+            scale = (float(used.min()), float(used.max()))
+    market = Market(share, weights, roles.counterparts, time, rating, bins, calendar, ratings, side, scale, {})
+    if calendar is None:
+        return market
+    return market._replace(crowds={k: _crowds(market.by(k), k, calendar) for k in market.ids})
+
+
+def _crowds(market: Market, mode: int, calendar: Calendar) -> Floats:
+    """``local_excess`` of the entities of a mode, of the cells that this process holds."""
+    assert market.bins is not None  # there is a calendar
+    there, side = market.share, market.side
+    codes, n = there.own_codes(mode).astype(np.int64), there.size(mode)
+    if side is not None:  # the same side of the scale: a campaign praises or attacks, a popular week does both
+        codes, n = codes * 3 + side, n * 3
+    crowd = local_excess(codes, n, market.bins, market.weights, calendar)
+    return np.asarray(there.move(crowd, there.home), np.float64)
 
 
 def ratio(above: Floats | Numbers, below: Floats | Numbers, neutral: float = 0.0) -> Floats:

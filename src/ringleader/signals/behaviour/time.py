@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.shares.cells import CellShare
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -82,17 +82,24 @@ class Weeks(NamedTuple):
     where: Numbers  # (n_cells,), position of each cell
 
 
-def read_calendar(vocabulary: Vocabulary, codes: npt.NDArray[np.int32], weights: Floats) -> tuple[Numbers, Calendar]:
-    """The bin of each cell, and the calendar they make."""
+def read_calendar(
+    share: CellShare, time: int, weights: Floats, vocabulary: Vocabulary | None = None
+) -> tuple[Numbers, Calendar]:
+    """The bin of each cell held here, and the calendar that all cells make.
+
+    vocabulary : the times of the codes, where the tensor does not have them.
+    """
+    vocabulary = share.tensor.vocabularies[time] if vocabulary is None else vocabulary
+    codes = share.tensor.coordinates[:, time]
     starts = np.asarray(vocabulary.values, dtype=np.int64)
     width = vocabulary.bin_seconds or _narrowest(starts)
-    used_codes = np.flatnonzero(np.bincount(codes, minlength=len(starts)))
-    first = int(starts[used_codes].min()) if len(used_codes) else 0
+    used = share.used(time)
+    first = int(starts[used].min()) if len(used) else 0
     bin_of = (starts - first) // width
     # By code first: there are far fewer of them than cells, and counts are whole numbers, so that no order matters.
-    of_codes = np.bincount(codes, weights=weights, minlength=len(starts)).astype(np.float64)
-    occupied, where = np.unique(bin_of[used_codes], return_inverse=True)
-    volume = sum_by(where.reshape(-1), of_codes[used_codes], len(occupied))
+    of_codes = share.count(sum_by(codes.astype(np.int64), weights, len(starts)))
+    occupied, where = np.unique(bin_of[used], return_inverse=True)
+    volume = sum_by(where.reshape(-1), of_codes[used], len(occupied))
     before = np.concatenate([[0.0], np.cumsum(volume)]) / max(float(volume.sum()), 1.0)
     n_bins = int(occupied[-1]) + 1 if len(occupied) else 0
     rank = np.searchsorted(occupied, np.arange(n_bins + 1)) if n_bins <= LONGEST_TABLE else None
