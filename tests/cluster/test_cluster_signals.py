@@ -6,19 +6,25 @@ import numpy as np
 import pytest
 from in_process import InProcess, Mortal
 from markets import small_problem
+from scipy.stats import rankdata
 
 from ringleader.datasets import taste_market
+from ringleader.judge import LabelFree
+from ringleader.judge.cluster import find_label_free
+from ringleader.judge.inputs import pack_inputs
 from ringleader.kernels.tree import tree_sum
+from ringleader.known.covariates import ModeCovariates
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import fit_loop, get_learner
-from ringleader.model.evidence import review_evidence
+from ringleader.model.evidence import review_evidence, without_own_pull
+from ringleader.model.posterior import CellEvidence
 from ringleader.model.start import start_state
-from ringleader.runtime.peers import Peers
+from ringleader.runtime.peers import Alone, Peers
 from ringleader.shares.cells import CellShare, Lookup, cut_entities, deal_shares
-from ringleader.signals.behaviour import Covariates, behaviour, pack_covariates
+from ringleader.shares.order import rank_values
+from ringleader.signals import Signals
 from ringleader.signals.cluster import ClusterSignals
-from ringleader.signals.lockstep import LockstepSettings, find_lockstep, find_sides
-from ringleader.signals.strangers import find_strangers
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
@@ -81,17 +87,6 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
     np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
 
 
-@pytest.mark.parametrize("actor", [0, 1])
-def test_strangers_are_those_of_one_process(market: SparseTensor, actor: int) -> None:
-    settings = LockstepSettings()
-    expected = find_strangers(market, actor, *find_sides(market, actor, settings), settings)
-    assert actor or (expected.ratios > 0).any()
-    for workers in WORKERS:
-        found = ClusterSignals(InProcess(workers), market, actor).strangers(settings)
-        for name, column in expected._asdict().items():
-            np.testing.assert_array_equal(getattr(found, name), column, err_msg=name)
-
-
 @pytest.mark.parametrize(
     ("actor", "settings"),
     [
@@ -119,31 +114,68 @@ def test_lockstep_of_one_side_without_times_is_that_of_one_process() -> None:
             np.testing.assert_array_equal(found[name], column, err_msg=name)
 
 
-@pytest.mark.parametrize("timeless", [False, True])
-def test_behaviour_is_that_of_one_process(market: SparseTensor, timeless: bool) -> None:
-    tensor = market
-    if timeless:
-        rng = np.random.default_rng(2)
-        tensor = SparseTensor.from_arrays(rng.integers(0, [300, 40, 7], (4_000, 3)), ["reviewer", "product", "seller"])
-    expected = {mode: pack(behaviour(tensor, mode)) for mode in range(3)}
+def packed(label_free: LabelFree, modes: list[int]) -> dict[str, np.ndarray]:
+    """Everything that is saved of what no label enters."""
+    signals = label_free.signals
+    found: dict[str, np.ndarray] = dict(signals.strangers._asdict())
+    for mode in modes:
+        suspicion = signals.suspicion(mode)
+        found |= {f"{name}_{mode}": part for name, part in zip(suspicion.names, suspicion.parts, strict=True)}
+        found[f"evidence_{mode}"] = signals.evidence(mode)
+        if signals.tensor.vocabularies[mode].kind == "id":
+            inputs = label_free.inputs(mode)
+            found |= {f"{name}_{mode}": array for name, array in pack_inputs(inputs).items()}
+            for name, burst in inputs.behaviour.bursts.items():
+                found[f"{name}_z_{mode}"] = burst.z
+    return found
+
+
+def label_free_market(market: SparseTensor, kind: str) -> SparseTensor:
+    if kind == "everything":
+        return market
+    rng = np.random.default_rng(2)
+    return SparseTensor.from_arrays(rng.integers(0, [300, 40, 7], (4_000, 3)), ["reviewer", "product", "seller"])
+
+
+@pytest.mark.parametrize(("kind", "actor"), [("everything", 0), ("everything", 1), ("no times and no ratings", 0)])
+def test_all_that_no_label_enters_is_that_of_one_process(market: SparseTensor, kind: str, actor: int) -> None:
+    tensor = label_free_market(market, kind)
+    rng = np.random.default_rng(0)
+    evidence = without_own_pull(
+        CellEvidence(rng.normal(size=tensor.n_cells), *rng.uniform(0, 0.5, (2, tensor.n_cells))), np.ones(1)
+    )
+    lockstep = find_lockstep(tensor, actor=actor)
+    columns = {1: ModeCovariates(("given",), rng.normal(size=(tensor.shape[1], 1)))}
+    modes = list(range(len(tensor.shape)))
+    alone = LabelFree(Signals(tensor, actor, lambda: evidence, lambda: lockstep), columns)
+    expected = packed(alone, modes)
+    assert kind != "everything" or actor or (expected["ratios"] > 0).any()
     for workers in WORKERS:
-        found = ClusterSignals(InProcess(workers), tensor, 0).behaviour(range(3))
-        for mode, arrays in expected.items():
-            for name, column in arrays.items():
-                np.testing.assert_array_equal(pack(found[mode])[name], column, err_msg=name)
+        cluster = ClusterSignals(InProcess(workers), tensor, actor)
+        found = packed(find_label_free(cluster, evidence, lockstep, columns), modes)
+        assert found.keys() == expected.keys()
+        for name, column in expected.items():
+            np.testing.assert_array_equal(found[name], column, err_msg=name)
 
 
-def pack(covariates: Covariates) -> dict:
-    return {**pack_covariates(covariates), "values": covariates.values}
+def test_places_among_all_are_those_of_one_process() -> None:
+    rng = np.random.default_rng(0)
+    parts = [np.round(rng.normal(size=n), 1) for n in (0, 500, 3, 90)]
+    parts[1][:3] = [-0.0, 0.0, -5.0]
+    whole = rank_values(Alone(), np.concatenate(parts))
+    ranked = InProcess(4).run(lambda memory, peers, part: rank_values(peers, part), [(part,) for part in parts])
+    np.testing.assert_array_equal(np.concatenate([part.places for part in ranked]), whole.places)
+    np.testing.assert_array_equal(np.concatenate([part.distinct for part in ranked]), whole.distinct)
+    assert [part.total for part in ranked] == [whole.total] * 4
+    np.testing.assert_allclose(whole.places, rankdata(np.concatenate(parts)) - 0.5)
 
 
 def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
-    settings = LockstepSettings()
-    expected = find_strangers(market, 0, *find_sides(market, 0, settings), settings)
+    expected = find_lockstep(market).review_scores
     for death in (1, 2):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
-            found = ClusterSignals(Mortal(2, {death}), market, 0).strangers(settings)
-        np.testing.assert_array_equal(found.ratios, expected.ratios)
+            found = ClusterSignals(Mortal(2, {death}), market, 0).lockstep()
+        np.testing.assert_array_equal(found.review_scores, expected)
 
 
 @pytest.mark.parametrize("settings", [{}, {"contrast": 1, "count_weight": "log"}, {"heldout": 0.1}, {"negatives": 0}])

@@ -20,6 +20,8 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.tiles import times_vector, vector_times
 from ringleader.runtime.executor import Threads
+from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.shares.order import rank_values
 
 Levels = npt.NDArray[np.uint16]
 Precision = Literal["float64", "float32"]
@@ -94,27 +96,25 @@ def _level(u: Floats) -> Levels:
     return np.clip(np.floor(u * LEVELS), 0, LEVELS - 1).astype(np.uint16)
 
 
-def rank_all(features: Floats) -> Ranks:
-    """Rank every column over all its rows: (rank - 1/2) / n, ties averaged."""
-    n, width = features.shape
-    levels = np.empty((n, width), np.uint16, order="F")
+def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
+    """Rank every column over all its rows, or over those of several processes: (rank - 1/2) / n, ties averaged."""
+    peers = Alone() if peers is None else peers
+    rows, width = features.shape
+    n = max(sum(gather(peers, rows)), 1)
+    levels = np.empty((rows, width), np.uint16, order="F")
 
     def rank(j: int) -> tuple[Floats, Floats]:
         """Fills the levels of a column; its distinct values and their ranks."""
-        column = np.ascontiguousarray(features[:, j]) + 0.0  # one zero, not two
-        order = np.argsort(column)  # ties share a rank, so that their order means nothing
-        ordered = column[order]
-        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if n else np.zeros(0, np.int64)
-        size = np.diff(np.append(first, n))
-        place = (first + size / 2) / max(n, 1)
-        levels[order, j] = np.repeat(_level(place), size)
-        distinct = ordered[first]
-        if len(distinct) > TABLE:
-            picked = np.unique(np.linspace(0, len(distinct) - 1, TABLE).astype(np.int64))
-            distinct, place = distinct[picked], place[picked]
-        return distinct, place
+        found = rank_values(peers, np.ascontiguousarray(features[:, j]))
+        levels[:, j] = _level(found.places / n)
+        last = max(found.total - 1, 0)
+        picked = np.unique(np.linspace(0, last, min(TABLE, found.total)).astype(np.int64)) - found.first
+        picked = picked[(picked >= 0) & (picked < len(found.distinct))]
+        mine = found.distinct[picked], found.distinct_places[picked] / n
+        values, places = (np.concatenate(part) for part in zip(*gather(peers, mine), strict=True))
+        return values, places
 
-    threads = Threads() if n * width >= SHARED else Threads(1)
+    threads = Threads() if rows * width >= SHARED and peers.count == 1 else Threads(1)
     tables = threads.map(rank, range(width))
     offsets = np.concatenate([[0], np.cumsum([len(values) for values, _ in tables])]).astype(np.int64)
     values = np.concatenate([np.zeros(0), *(values for values, _ in tables)])

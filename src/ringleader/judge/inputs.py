@@ -15,6 +15,7 @@ from ringleader.arrays import Floats, frozen
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.runtime.peers import Peers
 from ringleader.signals import Signals
 from ringleader.signals.behaviour import Covariates, pack_covariates, unpack_covariates
 from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
@@ -114,9 +115,9 @@ class Inputs:
             groups={**self.groups, **dict.fromkeys(columns, group)},
         )
 
-    def ranked(self) -> Inputs:
-        """The same in one block, with the ranks of all its columns."""
-        return replace(self, blocks=(self.values,), ranks=rank_all(checked(self.values, self.names)))
+    def ranked(self, peers: Peers | None = None) -> Inputs:
+        """The same with the ranks of all its columns, among the entities of all processes, in one block."""
+        return replace(self, blocks=(self.values,), ranks=rank_all(checked(self.values, self.names), peers))
 
 
 def _side_by_side(blocks: Sequence[Floats]) -> Floats:
@@ -145,27 +146,27 @@ def unpack_inputs(arrays: Mapping[str, npt.NDArray[Any]]) -> Inputs:
 
 def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | None = None) -> Inputs:
     """What needs no label: behaviour, evidence and lockstep of the entities of a mode, and the user's own columns."""
-    tensor, lockstep, evidence = signals.tensor, signals.lockstep, signals.reviews
+    share, lockstep, evidence = signals.share, signals.lockstep, signals.reviews
     covariates = signals.behaviour(mode)
     fair = signals.not_attacks
     made = {
-        "evidence_mean": entity_evidence(tensor, evidence.evidence, mode),
-        "evidence_shrunk": entity_evidence(tensor, evidence.evidence, mode, shrink=SHRINK_REVIEWS),
-        "evidence_excess": entity_evidence(tensor, excess(evidence.evidence), mode),
-        "evidence_top10": top_mean(evidence.evidence, tensor.coordinates[:, mode], tensor.shape[mode]),
-        "evidence_boost": entity_evidence(tensor, excess(evidence.evidence) * fair, mode),
-        "evidence_attack": entity_evidence(tensor, excess(evidence.evidence) * ~fair, mode),
-        "log_odds_mean": entity_evidence(tensor, evidence.left_out, mode),
+        "evidence_mean": entity_evidence(share, evidence.evidence, mode),
+        "evidence_shrunk": entity_evidence(share, evidence.evidence, mode, shrink=SHRINK_REVIEWS),
+        "evidence_excess": entity_evidence(share, excess(evidence.evidence), mode),
+        "evidence_top10": top_mean(share, evidence.evidence, mode),
+        "evidence_boost": entity_evidence(share, excess(evidence.evidence) * fair, mode),
+        "evidence_attack": entity_evidence(share, excess(evidence.evidence) * ~fair, mode),
+        "log_odds_mean": entity_evidence(share, evidence.left_out, mode),
     }
-    rated = tensor.rating_mode is not None
+    rated = share.tensor.rating_mode is not None
     said = {name: text if rated else text.replace("good reviews", "reviews") for name, text in EVIDENCE.items()}
     inputs = Inputs(covariates.names, (covariates.values,), covariates.descriptions, covariates.groups, covariates)
     inputs = inputs.joined({name: made[name] for name in EVIDENCE}, said, "evidence")
-    together = lockstep.entity_scores(tensor, mode)
+    together = lockstep.entity_scores(share, mode)
     said = {name: _say_lockstep(name, acts=mode == lockstep.actor, rated=rated) for name in together}
     inputs = inputs.joined(together, said, "lockstep")
     inputs = inputs.joined(signals.ways(mode), ACTOR_WAYS if mode == signals.actor else ITEM_WAYS, "suspicion")
-    return _with_user_columns(inputs, columns).ranked()
+    return _with_user_columns(inputs, columns).ranked(share.peers)
 
 
 def _say_lockstep(name: str, *, acts: bool, rated: bool) -> str:

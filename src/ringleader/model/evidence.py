@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.model.posterior import CellEvidence, cell_evidence
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
-from ringleader.tensor.sparse import SparseTensor
 
 LEAST_ROOM = 0.05
 """Least share of an entry's leverage that is left when it is taken out."""
@@ -46,15 +45,11 @@ def without_own_pull(cells: CellEvidence, weights: Floats) -> ReviewEvidence:
     return ReviewEvidence(log_odds, left_out, left_out / np.sqrt(without + SPREAD))
 
 
-def entity_evidence(tensor: SparseTensor, evidence: Floats, mode: int, *, shrink: float = 0.0) -> Floats:
-    """Mean evidence of the cells of each entity, (n_k,); the market's mean weighs ``shrink`` cells.
+def mean_evidence(total: Floats, number: Numbers, market: float, shrink: float = 0.0) -> Floats:
+    """Mean evidence of the cells of each entity, from their sum and number; the market's mean weighs ``shrink`` cells.
 
     Means, not sums: sums measure activity. An entity without cells gets the market's mean.
     """
-    codes = tensor.coordinates[:, mode]
-    total = np.bincount(codes, weights=evidence, minlength=tensor.shape[mode])
-    number = np.bincount(codes, minlength=tensor.shape[mode])
-    market = float(evidence.mean()) if len(evidence) else 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (total + shrink * market) / (number + shrink)
     return np.where(number + shrink > 0, mean, market)
@@ -73,7 +68,9 @@ def head_evidence(problem: Problem, state: State) -> Floats:
     left_out = review_evidence(problem, state.replace(factors=factors)).left_out
     evidence = np.zeros(len(factors))
     for mode in {target.mode for target in problem.targets}:
-        summary = np.log1p(entity_evidence(problem.tensor, left_out, mode))
+        codes, size = problem.tensor.coordinates[:, mode], problem.tensor.shape[mode]
+        total = np.asarray(np.bincount(codes, weights=left_out, minlength=size), np.float64)
+        summary = np.log1p(mean_evidence(total, np.bincount(codes, minlength=size), float(left_out.mean())))
         spread = float(np.std(summary))
         if spread > 0:
             evidence[state.starts[mode] : state.starts[mode + 1]] = (summary - summary.mean()) / spread

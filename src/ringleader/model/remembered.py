@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R")
 
 
 class Remembered(Generic[K, V]):
@@ -31,3 +32,27 @@ class Remembered(Generic[K, V]):
 
     def __reduce__(self) -> tuple[type[Remembered[K, V]], tuple[int | None]]:
         return Remembered, (self._most,)
+
+
+class found_once(Generic[R]):
+    """``functools.cached_property`` with a lock for each object. Python 3.11 has one lock for all objects, and threads
+    that find the same of different objects may wait for one another: workers of a cluster in one process do.
+    """
+
+    def __init__(self, find: Callable[[Any], R]) -> None:
+        self.find, self.name = find, find.__name__
+        self.__doc__ = find.__doc__
+        self._lock = threading.Lock()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> R:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        known = instance.__dict__
+        if self.name not in known:
+            with self._lock:
+                own = known.setdefault(f"_finding_{self.name}", threading.RLock())
+            with own:
+                if self.name not in known:
+                    known[self.name] = self.find(instance)
+        found: R = known[self.name]
+        return found

@@ -74,6 +74,7 @@ class Ray(Settings):
             store = self.object_store or min(max(memory_limit() // 10, LEAST_STORE), MOST_STORE)
             with _loopback(ray):
                 ray.init(
+                    address="local",  # not one of somebody else that runs here
                     num_cpus=max(processors(), (self.workers or 1) * (self.threads or 1)),
                     include_dashboard=False,
                     object_store_memory=store,

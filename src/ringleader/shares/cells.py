@@ -223,6 +223,26 @@ class CellShare:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""
         return self.total(self.mode, self.own_codes(self.mode), values)
 
+    def entity_sums(self, mode: int, values: Array) -> Floats:
+        """Sums of values of the cells held here (the home share) over the entities of a mode owned here, (n_own,).
+
+        Entities of ids add up their cells in their order; of the others, which may have more cells than a process
+        holds, everyone adds up its own, as ``sums`` does.
+        """
+        if self.tensor.vocabularies[mode].kind != "id":
+            column = self.tensor.coordinates[:, mode]
+            return self.sums(column, np.asarray(values, np.float64), self.shape[mode])[slice(*self.own(mode))]
+        there = self.by(mode)
+        moved = self.move(values, there)
+        return np.asarray(np.bincount(there.own_codes(mode), weights=moved, minlength=self.size(mode)), np.float64)
+
+    def degrees(self, mode: int) -> Numbers:
+        """How many cells each entity of a mode owned here has, (n_own,)."""
+        column = self.tensor.coordinates[:, mode]
+        if self.tensor.vocabularies[mode].kind != "id":
+            return self.count(np.bincount(column, minlength=self.shape[mode]))[slice(*self.own(mode))]
+        return np.bincount(self.by(mode).own_codes(mode), minlength=self.size(mode))
+
     def added(self, mode: int, codes: Array, values: Array) -> Floats:
         """The sum of values by their entities, for those that this process owns, (n_own,): who gave them, in order."""
         if self.alone:

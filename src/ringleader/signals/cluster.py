@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,10 +12,8 @@ from ringleader.errors import RunWarning, WorkerLost, warn_of
 from ringleader.learners.cluster import ATTEMPTS
 from ringleader.runtime.peers import Peers, Workers
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
-from ringleader.signals.behaviour import Covariates, behaviour, joined_covariates, read_market
-from ringleader.signals.lockstep import Lockstep, find_lockstep, find_sides, joined_lockstep
+from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
-from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -31,30 +30,28 @@ class ClusterSignals:
 
     def lockstep(self, settings: LockstepSettings | None = None) -> Lockstep:
         """``find_lockstep``"""
-        return joined_lockstep(self._run(_lockstep, self.actor, settings, self.workers.threads))
+        given = self.actor, settings, self.workers.threads
+        return joined_lockstep(self.run(_lockstep, [given] * self.workers.count))
 
-    def strangers(self, settings: LockstepSettings) -> Strangers:
-        """``find_strangers``"""
-        parts = self._run(_strangers, self.actor, settings)
-        return Strangers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def behaviour(self, modes: Sequence[int]) -> dict[int, Covariates]:
-        """``behaviour`` of each of some modes."""
-        parts = self._run(_behaviour, tuple(modes))
-        return {mode: joined_covariates(of_mode) for mode, of_mode in zip(modes, zip(*parts, strict=True), strict=True)}
+    @property
+    def cells(self) -> list[slice]:
+        """Which cells each worker holds."""
+        places = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
+        return [slice(a, b) for a, b in itertools.pairwise(places)]
 
     def release(self) -> None:
         """Give back the memory of the workers."""
         self._dealt = False
         self.workers.run(_release, [()] * self.workers.count)
 
-    def _run(self, call: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """``call(memory, peers, *arguments[p])`` in every worker p, which holds its cells (``held_cells``)."""
         for attempt in range(ATTEMPTS):
             try:
                 if not self._dealt:
                     self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
                     self._dealt = True
-                return self.workers.run(call, [arguments] * self.workers.count)
+                return self.workers.run(call, arguments)
             except WorkerLost as error:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -74,7 +71,8 @@ def _release(memory: dict[str, Any], peers: Peers) -> None:
     memory.pop("cells", None)
 
 
-def _held(memory: dict[str, Any], peers: Peers) -> CellShare:
+def held_cells(memory: dict[str, Any], peers: Peers) -> CellShare:
+    """In a worker: the cells that it holds."""
     share: CellShare = memory["cells"]
     share.peers = peers
     return share
@@ -84,24 +82,7 @@ def _lockstep(
     memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings | None, threads: int
 ) -> Lockstep:
     """In a worker: lockstep of its cells and actors."""
-    share = _held(memory, peers)
+    share = held_cells(memory, peers)
     found = find_lockstep(share, settings, actor=actor, threads=threads)
-    share.forget()
-    return found
-
-
-def _strangers(memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings) -> Strangers:
-    """In a worker: the crowds of its cells."""
-    share = _held(memory, peers)
-    found = find_strangers(share, actor, *find_sides(share, actor, settings), settings)
-    share.forget()
-    return found
-
-
-def _behaviour(memory: dict[str, Any], peers: Peers, modes: tuple[int, ...]) -> list[Covariates]:
-    """In a worker: what its entities of each mode do."""
-    share = _held(memory, peers)
-    market = read_market(share)
-    found = [behaviour(share, mode, market=market) for mode in modes]
     share.forget()
     return found

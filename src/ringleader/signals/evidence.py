@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ringleader.arrays import Floats
-from ringleader.model.evidence import ReviewEvidence, entity_evidence, review_evidence
+from ringleader.model.evidence import ReviewEvidence, mean_evidence, review_evidence
+from ringleader.shares.cells import CellShare, as_share
+from ringleader.tensor.sparse import SparseTensor
 
 __all__ = ["SHRINK_REVIEWS", "ReviewEvidence", "entity_evidence", "excess", "review_evidence"]
 
@@ -19,3 +21,13 @@ entities instead of ordering them by lot; the scores after ten updates then agre
 def excess(evidence: Floats) -> Floats:
     """What of the evidence is more than noise."""
     return np.maximum(evidence - NOISE, 0.0)
+
+
+def entity_evidence(cells: SparseTensor | CellShare, evidence: Floats, mode: int, *, shrink: float = 0.0) -> Floats:
+    """Mean evidence of the cells of each entity, or of each that this process owns, (n_k,); see ``mean_evidence``.
+
+    evidence : of the cells held here.
+    """
+    share = as_share(cells)
+    market = float(share.cell_total(evidence)) / max(share.n_cells, 1)
+    return mean_evidence(share.entity_sums(mode, evidence), share.degrees(mode), market, shrink)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TypeVar
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads
+from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
-from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.lockstep import Lockstep, find_sides
 from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.signals.suspicion import (
     ReviewRatios,
@@ -28,43 +29,50 @@ T = TypeVar("T")
 class Signals:
     """What the reviews of a tensor say. A pure function of what it is made from, so that threads may share it.
 
-    tensor        : the reviews
+    cells         : the reviews, or those of them that this process holds: then everything is of these, and of the
+                    entities that it owns
     actor         : the mode that acts: its entities are those whom the negatives replace
     find_evidence : called when the evidence of the reviews is first asked for; reads it from a file or computes it
     find_lockstep : the same for lockstep
     find_strangers : the same for strangers; None to compute them
-    suspicions, evidence : of the entities, by mode, where they are known already
+    suspicions, evidence, behaviours : of the entities, by mode, where they are known already
     """
 
     def __init__(
         self,
-        tensor: SparseTensor,
+        cells: SparseTensor | CellShare,
         actor: int,
         find_evidence: Callable[[], ReviewEvidence],
         find_lockstep: Callable[[], Lockstep],
         suspicions: dict[int, Suspicion] | None = None,
         evidence: dict[int, Floats] | None = None,
         find_strangers: Callable[[], Strangers] | None = None,
+        behaviours: dict[int, Covariates] | None = None,
     ) -> None:
-        self.tensor, self.actor = tensor, actor
+        self.share, self.actor = as_share(cells), actor
         self._find_evidence, self._find_lockstep = find_evidence, find_lockstep
         self._find_strangers = self._compute_strangers if find_strangers is None else find_strangers
         self._suspicions = {} if suspicions is None else suspicions
-        self._behaviours: dict[int, Covariates] = {}
+        self._behaviours = {} if behaviours is None else behaviours
         self._evidence = {} if evidence is None else evidence
 
-    @cached_property
+    @property
+    def tensor(self) -> SparseTensor:
+        """The cells held here."""
+        return self.share.tensor
+
+    @found_once
     def reviews(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
         evidence = self._find_evidence()
         return ReviewEvidence(*map(frozen, evidence))
 
-    @cached_property
+    @found_once
     def lockstep(self) -> Lockstep:
         """Who acts together with whom beyond chance."""
         return self._find_lockstep()
 
-    @cached_property
+    @found_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
         found = self._find_strangers()
@@ -74,22 +82,22 @@ class Signals:
 
     def _compute_strangers(self) -> Strangers:
         settings = self.lockstep.settings
-        return find_strangers(self.tensor, self.actor, *self.lockstep.sides(self.tensor), settings)
+        return find_strangers(self.share, self.actor, *find_sides(self.share, self.actor, settings), settings)
 
-    @cached_property
+    @found_once
     def ratios(self) -> ReviewRatios:
         """What speaks against every review, by the way it may have been bought."""
-        return review_ratios(self.tensor, self.reviews, self.lockstep, self.strangers)
+        return review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
 
-    @cached_property
+    @found_once
     def market(self) -> Market:
         """What the behaviour of all modes shares."""
-        return read_market(self.tensor)
+        return read_market(self.share)
 
-    @cached_property
+    @found_once
     def not_attacks(self) -> Bools:
         """Which reviews are no bad ratings, (n_cells,)."""
-        return not_attacks(self.tensor, self.lockstep)
+        return not_attacks(self.share, self.lockstep)
 
     def find_all(self, modes: Sequence[int]) -> None:
         """Find what the inputs of some modes are made of: parts that need nothing of one another side by side."""
@@ -109,20 +117,20 @@ class Signals:
         return _once(
             self._evidence,
             mode,
-            lambda: frozen(entity_evidence(self.tensor, self.reviews.evidence, mode, shrink=shrink)),
+            lambda: frozen(entity_evidence(self.share, self.reviews.evidence, mode, shrink=shrink)),
         )
 
     def suspicion(self, mode: int) -> Suspicion:
         """What all ways say together of every entity of a mode."""
-        return _once(self._suspicions, mode, lambda: entity_suspicion(self.ways(mode)))
+        return _once(self._suspicions, mode, lambda: entity_suspicion(self.ways(mode), self.share.peers))
 
     def ways(self, mode: int) -> dict[str, Floats]:
         """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name."""
-        return entity_ways(self.tensor, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+        return entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
 
     def behaviour(self, mode: int) -> Covariates:
         """What every entity of a mode does."""
-        return _once(self._behaviours, mode, lambda: behaviour(self.tensor, mode, market=self.market))
+        return _once(self._behaviours, mode, lambda: behaviour(self.share, mode, market=self.market))
 
 
 def _once(known: dict[int, T], key: int, find: Callable[[], T]) -> T:

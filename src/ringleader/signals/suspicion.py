@@ -13,9 +13,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.order import rank_values
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.evidence import ReviewEvidence, excess
-from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.lockstep import Lockstep, find_sides
 from ringleader.signals.strangers import Strangers
 from ringleader.tensor.sparse import SparseTensor
 
@@ -65,35 +68,37 @@ class ReviewRatios(NamedTuple):
 
 
 def review_ratios(
-    tensor: SparseTensor, reviews: ReviewEvidence, lockstep: Lockstep, strangers: Strangers
+    cells: SparseTensor | CellShare, reviews: ReviewEvidence, lockstep: Lockstep, strangers: Strangers
 ) -> ReviewRatios:
-    """What speaks against every review."""
-    fair = not_attacks(tensor, lockstep)
+    """What speaks against every review; of the cells held here, as reviews, lockstep and strangers are."""
+    fair = not_attacks(cells, lockstep)
     attack = np.where(fair, 0.0, np.maximum(lockstep.crowded_attacks, strangers.ratios))
     spread = np.where(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    together = lockstep.boost.scores * breadth(tensor, lockstep)
+    together = lockstep.boost.scores * breadth(cells, lockstep)
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
     ratios = together, np.where(fair, strangers.ratios, 0.0), attack, agrees
     return ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ratios))
 
 
-def breadth(tensor: SparseTensor, lockstep: Lockstep) -> Floats:
+def breadth(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
     """How broad the lockstep of each review's author is, (n_cells,), from 0 to 1: sellers for each review in lockstep.
 
     Fans come back to one brand, and meet there; who is paid by a broker works for several sellers. Where there is one
     mode to meet on, its items take the place of sellers.
     """
-    roles = lockstep.roles(tensor)
-    seller = min(roles.items, key=lambda k: tensor.shape[k])
-    cells = np.flatnonzero(lockstep.boost.scores > 0)
-    who, whom = (tensor.coordinates[cells, k].astype(np.int64) for k in (lockstep.actor, seller))
-    n_actors = tensor.shape[lockstep.actor]
+    home, actor = as_share(cells), lockstep.actor
+    there = home.by(actor)
+    tensor, n_actors = there.tensor, there.size(actor)
+    seller = min(lockstep.roles(tensor).items, key=lambda k: tensor.shape[k])
+    loud = np.flatnonzero(home.move(lockstep.boost.scores, there) > 0)
+    codes = there.own_codes(actor)
+    who, whom = codes[loud].astype(np.int64), tensor.coordinates[loud, seller].astype(np.int64)
     reviews = np.bincount(who, minlength=n_actors)
     sellers = np.bincount(distinct_pairs(who, whom, (n_actors, tensor.shape[seller])).first, minlength=n_actors)
-    return np.asarray((sellers / np.maximum(reviews, 1))[tensor.coordinates[:, lockstep.actor]])
+    return np.asarray(there.move((sellers / np.maximum(reviews, 1))[codes], home))
 
 
 class Suspicion(NamedTuple):
@@ -111,41 +116,48 @@ class Suspicion(NamedTuple):
         return np.asarray(np.mean(self.parts, axis=0), np.float64)
 
 
-def entity_ways(tensor: SparseTensor, mode: int, ratios: ReviewRatios, fair: Bools | None = None) -> dict[str, Floats]:
+def entity_ways(
+    cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios, fair: Bools | None = None
+) -> dict[str, Floats]:
     """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name: a sum over its reviews.
 
     It is divided by their number and ``FEW`` more: sums measure activity.
 
+    cells : all, or those held here; then it is of the entities that this process owns.
     fair : (n_cells,), reviews that count; None for all. Those who act answer for all they do, the others only for what
         does not hurt them.
     """
-    codes, size = tensor.coordinates[:, mode], tensor.shape[mode]
-    reviews = np.bincount(codes, minlength=size) + FEW
+    home = as_share(cells)
+    reviews = home.degrees(mode) + FEW
     parts = ratios.parts()
-    if fair is not None or tensor.rating_mode is None:
+    if fair is not None or home.tensor.rating_mode is None:
         del parts["attack"]  # without ratings there are no bad ones
     if fair is not None:
         parts = {way: part * fair for way, part in parts.items()}
-    return {
-        f"suspicion_{way}": np.bincount(codes, weights=part, minlength=size) / reviews for way, part in parts.items()
-    }
+    return {f"suspicion_{way}": home.entity_sums(mode, part) / reviews for way, part in parts.items()}
 
 
-def entity_suspicion(ways: dict[str, Floats]) -> Suspicion:
-    """The normal scores of what the ways add up to; each way has of it what it has of the sum."""
+def entity_suspicion(ways: dict[str, Floats], peers: Peers | None = None) -> Suspicion:
+    """The normal scores of what the ways add up to; each way has of it what it has of the sum.
+
+    ways : of all entities of a mode, or of those that each of several processes owns.
+    """
     total = np.sum(list(ways.values()), axis=0)
-    score = normal_scores(total)
+    score = normal_scores(total, peers)
     shares = [np.where(total > 0, part / np.where(total > 0, total, 1.0), 1 / len(ways)) for part in ways.values()]
     return Suspicion(tuple(ways), tuple(frozen(len(ways) * share * score) for share in shares))
 
 
-def not_attacks(tensor: SparseTensor, lockstep: Lockstep) -> Bools:
+def not_attacks(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Bools:
     """Which cells are no bad ratings, (n_cells,). Who is attacked is a victim, so these say nothing against it."""
-    return ~lockstep.sides(tensor)[1]
+    return ~find_sides(cells, lockstep.actor, lockstep.settings)[1]
 
 
-def normal_scores(values: Floats) -> Floats:
-    """The quantile of the standard normal at each value's rank, so that no scale or outlier rules; ties share."""
-    from scipy.stats import rankdata  # half a second to import, and a loaded model has its suspicion
+def normal_scores(values: Floats, peers: Peers | None = None) -> Floats:
+    """The quantile of the standard normal at each value's rank, so that no scale or outlier rules; ties share.
 
-    return np.asarray(ndtri((rankdata(values) - 0.5) / max(len(values), 1)), np.float64)
+    Ranks are those among all values, where several processes give some each.
+    """
+    peers = Alone() if peers is None else peers
+    count = sum(gather(peers, len(values)))
+    return np.asarray(ndtri(rank_values(peers, values).places / max(count, 1)), np.float64)

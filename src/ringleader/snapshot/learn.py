@@ -11,6 +11,7 @@ from typing import Any
 
 from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
+from ringleader.judge.cluster import find_label_free
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
@@ -176,9 +177,10 @@ def _learn(
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     if cluster is not None and learner is not None:
         lockstep = cluster.lockstep() if lockstep is None else lockstep
-        evidence, strangers = learner.evidence(problem, last), cluster.strangers(lockstep.settings)
-        derived = replace(fitted.derived, lockstep=lockstep, evidence=evidence, strangers=strangers)
-        fitted = replace(fitted, derived=derived)
+        evidence = learner.evidence(problem, last)
+        label_free = find_label_free(cluster, evidence, lockstep, fitted.user_columns.modes)
+        fitted = replace(fitted, derived=replace(fitted.derived, lockstep=lockstep, label_free=label_free))
+        cluster.release()
     if fitted.judged:
         fitted.judge.heads()
     if writer is not None:

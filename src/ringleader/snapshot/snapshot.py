@@ -28,9 +28,8 @@ from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
-from ringleader.signals.evidence import ReviewEvidence, review_evidence
+from ringleader.signals.evidence import review_evidence
 from ringleader.signals.lockstep import Lockstep, find_lockstep
-from ringleader.signals.strangers import Strangers
 from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import counted, harmless
@@ -66,8 +65,6 @@ class Derived:
     aligned: AlignedLabels | None = None
     problem: Problem | None = None
     lockstep: Lockstep | None = None
-    evidence: ReviewEvidence | None = None
-    strangers: Strangers | None = None
     label_free: LabelFree | None = None
     judge: Judge | None = None
     find_cores: Callable[[], Cores] | None = None
@@ -154,18 +151,12 @@ class Snapshot:
 
     def _find_signals(self) -> Signals:
         contrast, threads = self.config.contrast, self.parameters["threads"]
-        known = self.derived
-
-        def evidence() -> ReviewEvidence:
-            return known.evidence if known.evidence is not None else review_evidence(self.problem, self.state)
+        known = self.derived.lockstep
 
         def lockstep() -> Lockstep:
-            found = known.lockstep
-            return found if found is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
+            return known if known is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
 
-        strangers = known.strangers
-        find_strangers = None if strangers is None else lambda: strangers
-        return Signals(self.tensor, contrast, evidence, lockstep, find_strangers=find_strangers)
+        return Signals(self.tensor, contrast, lambda: review_evidence(self.problem, self.state), lockstep)
 
     @property
     def signals(self) -> Signals:

@@ -6,7 +6,6 @@
 from ringleader.signals.behaviour.covariates import (
     Covariates,
     behaviour,
-    joined_covariates,
     pack_covariates,
     unpack_covariates,
 )
@@ -16,7 +15,6 @@ __all__ = [
     "Covariates",
     "Market",
     "behaviour",
-    "joined_covariates",
     "pack_covariates",
     "read_market",
     "unpack_covariates",

@@ -9,8 +9,8 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,16 +92,6 @@ class Covariates:
                 f"where {burst.expected[code]:.1f} were expected"
             )
         return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
-
-
-def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
-    """What several processes have found, as one: of the entities of each in turn."""
-    bursts = {}
-    for name, burst in parts[0].bursts.items():
-        columns = zip(*(part.bursts[name][:-1] for part in parts), strict=True)
-        z, seen, expected, start = (np.concatenate(column) for column in columns)
-        bursts[name] = Burst(z, seen, expected, start, burst.length)
-    return replace(parts[0], values=np.concatenate([part.values for part in parts]), bursts=bursts)
 
 
 def pack_covariates(covariates: Covariates) -> dict[str, npt.NDArray[Any]]:

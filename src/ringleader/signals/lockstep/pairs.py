@@ -107,23 +107,32 @@ class Lockstep:
         """How many pairs act in lockstep."""
         return int(self.graph.nnz) // 2
 
-    def entity_scores(self, tensor: SparseTensor, mode: int | str) -> dict[str, Floats]:
+    def without_pairs(self, cells: slice) -> Lockstep:
+        """The scores of some cells, without the graphs: all that the signals of entities are made of."""
+        nobody = sparse.csr_array((0, 0))
+        boost, attack = (Side(nobody, side.scores[cells], side.direct[cells]) for side in (self.boost, self.attack))
+        both = _together(boost, attack)
+        pull, crowded = self.pull[cells], self.crowded_attacks[cells]
+        return replace(self, both=both, boost=boost, attack=attack, single=nobody, pull=pull, crowded_attacks=crowded)
+
+    def entity_scores(self, cells: SparseTensor | CellShare, mode: int | str) -> dict[str, Floats]:
         """Mean and top-10 mean of log(1 + score) over the reviews of each entity, (n_k,) each.
 
         Keys: lockstep_mean, lockstep_top10, and the same with boost_ and attack_ in place of lockstep_. The top-10 mean
         divides by ten also where there are fewer reviews: one loud review does not make a loud entity.
+
+        cells : all, or those held here, as the scores are; then it is of the entities that this process owns.
         """
-        k = tensor.mode_index(mode)
-        if len(self.review_scores) != tensor.n_cells:
-            raise SettingsError(
-                f"lockstep has {len(self.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
-            )
-        codes, size = tensor.coordinates[:, k], tensor.shape[k]
+        home = as_share(cells)
+        k, number = home.tensor.mode_index(mode), home.tensor.n_cells
+        if len(self.review_scores) != number:
+            raise SettingsError(f"lockstep has {len(self.review_scores)} cells and the tensor {number}; find it anew")
         scores: dict[str, Floats] = {}
+        reviews = np.maximum(home.degrees(k), 1)
         for name, side in (("lockstep", self.both), ("boost", self.boost), ("attack", self.attack)):
             loud = np.log1p(side.scores)
-            scores[f"{name}_mean"] = _mean(loud, codes, size)
-            scores[f"{name}_top10"] = top_mean(loud, codes, size)
+            scores[f"{name}_mean"] = home.entity_sums(k, loud) / reviews
+            scores[f"{name}_top10"] = top_mean(home, loud, k)
         return scores
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -284,13 +293,14 @@ def _sorted(graph: sparse.csr_array) -> sparse.csr_array:
     return graph
 
 
-def _mean(values: Floats, codes: Codes, size: int) -> Floats:
-    total = np.bincount(codes, weights=values, minlength=size)
-    return np.asarray(total / np.maximum(np.bincount(codes, minlength=size), 1))
+def top_mean(cells: SparseTensor | CellShare, values: Floats, mode: int) -> Floats:
+    """Mean of the ten largest values of each entity, (n_k,), values below 0 as 0; divided by ten also where fewer.
 
-
-def top_mean(values: Floats, codes: Codes, size: int) -> Floats:
-    """Mean of the ten largest values of each code, (size,), values below 0 as 0; divided by ten also where fewer."""
+    cells : all, or those held here, as the values are; then it is of the entities that this process owns.
+    """
+    home = as_share(cells)
+    there = home.by(mode)
+    values, codes, size = home.move(values, there), there.own_codes(mode), there.size(mode)
     loud = np.flatnonzero(values > 0)
     order = loud[np.argsort(values[loud])[::-1]]
     order = order[in_order(codes[order], size)]
