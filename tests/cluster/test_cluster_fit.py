@@ -1,0 +1,46 @@
+"""Whole fits on workers in this process: the model folder of one process, whatever the preset and the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from in_process import InProcess
+from test_ray import assert_same_folder
+
+import ringleader as rl
+from ringleader.datasets import taste_market
+from ringleader.tensor.encode import read_reviews
+from ringleader.tensor.sparse import SparseTensor
+
+SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 2, "threads": 1, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def market() -> tuple[SparseTensor, rl.Labels]:
+    tensor = read_reviews(taste_market(12_000, kind="everything", seed=3, used_once=8).reviews)
+    rng = np.random.default_rng(0)
+    known = []
+    for mode, count in (("reviewer", 60), ("seller", 24)):
+        names = tensor.vocabulary(mode).decode(rng.choice(len(tensor.vocabulary(mode)), count, replace=False))
+        known += [{"mode": mode, "entity": str(name), "label": int(i % 2)} for i, name in enumerate(names)]
+    return tensor, rl.read_labels(pd.DataFrame(known))
+
+
+@pytest.mark.parametrize(
+    ("preset", "labelled", "workers"),
+    [("default", True, 2), ("default", False, 3), ("corrected", False, 2)],
+)
+def test_workers_write_the_model_folder_of_one_process(
+    tmp_path: Path, market: tuple[SparseTensor, rl.Labels], preset: str, labelled: bool, workers: int
+) -> None:
+    tensor, known = market
+    labels = known if labelled else None
+    rl.RingDetector(preset=preset, **SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
+    rl.RingDetector(preset=preset, **SETTINGS).fit(
+        tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(workers)
+    )
+    assert_same_folder(tmp_path / "many", tmp_path / "one")
