@@ -3,9 +3,10 @@
 python benchmarks/console_load.py MODEL [--analysts 20] [--rate 10] [--seconds 60]     or: --paging
 
 Serves a copy of the model in a process of its own. Each analyst opens the next card of the queue, decides, and looks at
-a list, an account or the overview now and then; together they decide so many times a second. Prints what requests
-took, how soon a new ranking was served after a decision, and checks that every acknowledged decision is in the log, in
-the order in which it was acknowledged.
+a list, an account or the overview now and then; together they decide so many times a second. As a page of the console
+does, an analyst fetches the next card anew when a new ranking is told, every three seconds at most. Prints what
+requests took, how soon a new ranking was served after a decision, and checks that every acknowledged decision is in the
+log, in the order in which it was acknowledged.
 """
 
 from __future__ import annotations
@@ -36,12 +37,18 @@ from ringleader.tensor.vocabulary import Vocabulary
 
 PAGES = ("/", "/sellers", "/reviewers?decided=no", "/cores", "/decisions", "/reviewers?q=R0")
 
+FOLLOWED = 3.0
+"""Seconds after which a page fetches its next card anew for a new ranking; console.js has the same."""
+Ranking = tuple[float, int]
+"""When a new ranking was told, and the last decision it knows."""
+
 
 class Analyst(threading.Thread):
     """One person: a session, a connection, and a verdict every so many seconds."""
 
-    def __init__(self, number: int, url: str, link: str, pause: float, end: float) -> None:
+    def __init__(self, number: int, url: str, link: str, pause: float, end: float, runs: list[Ranking]) -> None:
         super().__init__(daemon=True)
+        self.runs, self.followed = runs, 0.0
         self.number, self.url, self.pause, self.end = number, url, pause, end
         self.rng = random.Random(number)
         self.took: dict[str, list[float]] = defaultdict(list)
@@ -72,7 +79,11 @@ class Analyst(threading.Thread):
             begun = time.perf_counter()
             mode = "seller" if self.rng.random() < 0.5 else "reviewer"
             by = self.rng.choice(("top", "top", "uncertain", "diverse", "random"))
-            status, _, card = self.ask("card", "GET", f"/queue/card?mode={mode}&by={by}&not={','.join(seen[-50:])}")
+            path = f"/queue/card?mode={mode}&by={by}&not={','.join(seen[-50:])}"
+            status, _, card = self.ask("card", "GET", path)
+            if self.runs and self.runs[-1][0] > self.followed + FOLLOWED:
+                self.followed = time.perf_counter()
+                self.ask("card", "GET", path)
             found = re.search(rb'data-entity="(\w+)"[^>]*data-head="(\d+)" data-code="(\d+)"', card)
             if status != 200 or found is None:
                 self.faults += 1
@@ -100,7 +111,7 @@ class Analyst(threading.Thread):
             self.faults += 1
 
 
-def follow(url: str, cookie: str, runs: list[tuple[float, int]], stop: threading.Event) -> None:
+def follow(url: str, cookie: str, runs: list[Ranking], stop: threading.Event) -> None:
     """Notes when each new ranking was told, and up to which decision it knows."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
     connection.request("GET", "/events", headers={"Cookie": cookie})
@@ -113,7 +124,7 @@ def follow(url: str, cookie: str, runs: list[tuple[float, int]], stop: threading
                 runs.append((time.perf_counter(), event["until"]))
 
 
-def ranked_at(runs: list[tuple[float, int]], number: int) -> float | None:
+def ranked_at(runs: list[Ranking], number: int) -> float | None:
     """When the first ranking that knows a decision was told."""
     return next((when for when, until in runs if until >= number), None)
 
@@ -185,14 +196,14 @@ def paging() -> None:
 def measure(address: dict[str, str], options: argparse.Namespace) -> None:
     """The load itself. Every session but the first is opened by a link that the first one asks for."""
     url, pause = address["url"], options.analysts / options.rate
-    first = Analyst(0, url, address["token"], pause, 0.0)
+    runs: list[Ranking] = []
+    first = Analyst(0, url, address["token"], pause, 0.0, runs)
     links = [link_of(first) for _ in range(options.analysts + 1)]
     for _ in range(3):  # what is described, drawn and compiled once
         for path in (*PAGES, "/queue/card?mode=seller", "/queue/card?mode=reviewer"):
             first.ask("warm", "GET", path)
     end = time.perf_counter() + options.seconds
-    analysts = [Analyst(i + 1, url, link, pause, end) for i, link in enumerate(links[1:])]
-    runs: list[tuple[float, int]] = []
+    analysts = [Analyst(i + 1, url, link, pause, end, runs) for i, link in enumerate(links[1:])]
     stop = threading.Event()
     threading.Thread(target=follow, args=(url, first.cookie, runs, stop), daemon=True).start()
     for analyst in analysts:

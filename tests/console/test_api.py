@@ -32,6 +32,17 @@ def test_entities_are_paged_in_the_order_of_the_scores(shared: Opened) -> None:
     assert listed[0].keys() >= {"entity", "score", "probability", "lower", "upper", "reviews", "label", "verdict"}
 
 
+def test_entities_are_filtered_by_when_they_were_last_active(shared: Opened) -> None:
+    client = shared.client()
+    every = client.get("/api/v1/entities", params={"mode": "reviewer", "limit": 500}).json()["items"]
+    day = sorted(item["last_active"] for item in every)[len(every) // 2]
+    late = client.get("/api/v1/entities", params={"mode": "reviewer", "limit": 500, "since": day}).json()["items"]
+    assert [i["entity"] for i in late] == [i["entity"] for i in every if i["last_active"] >= day] and len(late) < len(
+        every
+    )
+    assert client.get("/api/v1/entities", params={"mode": "reviewer", "since": "31.1.2026"}).status_code == 422
+
+
 def test_an_account_says_why_and_who_decided(opened: Opened) -> None:
     client = opened.client()
     answer = client.get("/api/v1/account", params={"mode": "seller", "entity": "rings4"})

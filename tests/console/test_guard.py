@@ -79,6 +79,16 @@ def test_without_a_session_nothing_is_shown(shared: Opened) -> None:
     assert ask(shared, "GET", "/", {"Cookie": f"ringleader_{shared.port}=guess"})[0] == 401
 
 
+@pytest.mark.parametrize(
+    "beside", ['theme={"dark": 1}', "a[b]=1", "flag", "a,b=1", "expires=x", "=x", "x=\xe9", 'q="', "ringleader_1=a"]
+)
+def test_cookies_of_other_programs_on_this_machine_end_no_session(shared: Opened, beside: str) -> None:
+    own = cookie(shared)
+    for header in (f"{beside}; {own}", f"{own}; {beside}", f"ringleader_{shared.port}=stale; {beside}; {own}"):
+        assert ask(shared, "GET", "/api/v1/status", {"Cookie": header})[0] == 200, header
+    assert ask(shared, "GET", "/api/v1/status", {"Cookie": f"{beside}; x{own}"})[0] == 401
+
+
 def test_a_link_opens_one_session_and_goes_from_the_address(shared: Opened) -> None:
     path = shared.link().removeprefix(shared.url)
     status, headers, _ = ask(shared, "GET", path + "&mode=seller")

@@ -20,6 +20,7 @@ from ringleader.explain import NOTHING_AGAINST, Account, Mention, Reason
 from ringleader.explain.account import PARTNERS
 from ringleader.explain.account import account as describe
 from ringleader.explain.parts import AccountReviews
+from ringleader.snapshot import Snapshot
 from ringleader.wording import cell, counted, harmless, number, plural, rounded_percent
 
 KEPT = 256
@@ -33,7 +34,8 @@ class AccountCache:
     """Accounts of the served snapshot, described once each."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, str, int, str | None, bool], Account] = OrderedDict()
+        self._snapshot: Snapshot | None = None
+        self._known: OrderedDict[tuple[str, int, str | None, bool], Account] = OrderedDict()
         self._lock = threading.Lock()
 
     def account(
@@ -41,17 +43,20 @@ class AccountCache:
     ) -> Account:
         """One account as data; without its partners, which cards do not show, it takes two thirds of the time."""
         wanted = served.standing(mode, target).target
-        key = (served.number, mode, code, wanted, partners)
+        key = (mode, code, wanted, partners)
         with self._lock:
+            if self._snapshot is not served.snapshot:
+                self._snapshot, self._known = served.snapshot, OrderedDict()
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
         entity = served.populations[served.mode(mode)].entity(code)
         described = describe(served.snapshot, mode, entity, wanted, partners=PARTNERS if partners else 0)
         with self._lock:
-            self._known[key] = described
-            while len(self._known) > KEPT:
-                self._known.popitem(last=False)
+            if self._snapshot is served.snapshot:
+                self._known[key] = described
+                while len(self._known) > KEPT:
+                    self._known.popitem(last=False)
         return described
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ringleader.console.deciding import Console, UnknownError
-from ringleader.console.population import Filters
+from ringleader.console.population import Filters, day_start
 from ringleader.console.problems import ProblemDetails
 from ringleader.console.queue import upcoming
 from ringleader.console.rows import account_details, account_rows, decision_row
@@ -124,11 +124,12 @@ def api_router(console: Console) -> APIRouter:
         least: float | None = None,
         most: float | None = None,
         reviews: int | None = None,
+        since: Annotated[str, Query(max_length=10)] = "",
     ) -> EntityPage:
-        """Accounts of a mode, most suspicious first."""
+        """Accounts of a mode, most suspicious first. ``since``: those active on a day such as 2026-01-31, or later."""
         served = live.served
         standing = served.standing(mode, target)
-        filters = Filters(q, decided, label, core, least, most, reviews)
+        filters = Filters(q, decided, label, core, least, most, reviews, day_start(since))
         verdicts = live.verdicts(mode, served.target(mode, target))
         codes, following = standing.page(filters, verdicts.of, served.cores, after, limit)
         rows = account_rows(live, served, mode, codes, target)

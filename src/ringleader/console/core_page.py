@@ -18,6 +18,7 @@ from ringleader.cores import Core
 from ringleader.plot.charts import Chart
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.report.svg import svgs
+from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import counted, harmless, plural, power_of_ten
 
 MEMBERS = 60
@@ -31,18 +32,20 @@ class CoreCharts:
     """Charts of cores, drawn once each: the reviews of a run of the console do not change under them."""
 
     def __init__(self) -> None:
-        self._drawn: dict[tuple[int, int], Drawn] = {}
+        self._tensor: SparseTensor | None = None
+        self._drawn: dict[int, Drawn] = {}
         self._lock = threading.Lock()
 
     def of(self, served: Served, core: Core) -> Drawn:
         """Name, chart and SVG of each chart of a core."""
-        key = id(served.tensor), core.number
-        with self._lock:  # matplotlib is not made for several threads
-            if key not in self._drawn:
+        with self._lock:  # whoever comes second waits for the first, and draws nothing
+            if self._tensor is not served.tensor:
+                self._tensor, self._drawn = served.tensor, {}
+            if core.number not in self._drawn:
                 while len(self._drawn) >= KEPT:
                     del self._drawn[next(iter(self._drawn))]
-                self._drawn[key] = self._draw(served, core)
-            return self._drawn[key]
+                self._drawn[core.number] = self._draw(served, core)
+            return self._drawn[core.number]
 
     def _draw(self, served: Served, core: Core) -> Drawn:
         tensor = served.tensor

@@ -12,7 +12,6 @@ import json
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -89,6 +88,16 @@ def cookie_name(port: int) -> str:
     return f"ringleader_{port}"
 
 
+def cookie_values(header: str, name: str) -> list[str]:
+    """What a Cookie header has under a name, whatever lies beside it.
+
+    Cookies know no ports: those of other programs on this machine come along, and ``http.cookies`` gives none at all
+    where it does not like one of them.
+    """
+    pairs = (part.partition("=") for part in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
+
+
 class Guard:
     """The gate as ASGI middleware.
 
@@ -159,11 +168,8 @@ class Guard:
         return None
 
     def _session(self, headers: dict[str, str]) -> str | None:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return None
-        return cookie.value if cookie is not None and self.keys.is_session(cookie.value) else None
+        values = cookie_values(headers.get("cookie", ""), self.cookie)
+        return next((value for value in values if self.keys.is_session(value)), None)
 
     def _is_program(self, scope: Scope, headers: dict[str, str]) -> bool:
         kind, _, token = headers.get("authorization", "").partition(" ")

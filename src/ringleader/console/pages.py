@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -16,7 +15,7 @@ from ringleader.console.guard import cookie_name
 from ringleader.console.live import Served
 from ringleader.console.log_pages import add_log_pages
 from ringleader.console.overview import is_look, overview
-from ringleader.console.population import Filters
+from ringleader.console.population import Filters, day_start
 from ringleader.console.queue import ORDERS, Ahead, Leases
 from ringleader.console.refit import can_learn
 from ringleader.console.rows import decision_row
@@ -287,7 +286,7 @@ def page_router(pages: Pages) -> APIRouter:
         mode = addresses.modes.get(slug)
         if mode is None:
             raise UnknownError("there is no such page")
-        filters = Filters(q, decided, label, core, _number(least), _number(most), _whole(reviews), _day(since))
+        filters = Filters(q, decided, label, core, _number(least), _number(most), _whole(reviews), day_start(since))
         name = target or None
         standing, verdicts = served.standing(mode, name), live.verdicts(mode, served.target(mode, name))
         codes, following = standing.page(filters, verdicts.of, served.cores, after or None, ROWS)
@@ -387,15 +386,6 @@ def _number(text: str) -> float | None:
 def _whole(text: str) -> int | None:
     value = _number(text)
     return None if value is None else int(max(min(value, 2**62), -(2**62)))
-
-
-def _day(text: str) -> int | None:
-    if not text:
-        return None
-    try:
-        return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        raise SettingsError(f"{harmless(text)!r} is no day; write it as 2026-01-31") from None
 
 
 def _title(text: str) -> str:

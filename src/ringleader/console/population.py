@@ -11,6 +11,7 @@ import binascii
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +25,7 @@ from ringleader.counters import stream_key, uniforms
 from ringleader.errors import SettingsError
 from ringleader.snapshot import Snapshot
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import harmless
 
 FEW = 5_000
 """So few accounts are sorted anew; among more the ranking is read in its order."""
@@ -300,6 +302,16 @@ def read_cursor(cursor: str) -> tuple[float, float, int]:
     if math.isnan(key[0]) or math.isnan(key[1]) or len(cursor) > 200 or not 0 <= key[2] < 2**31:
         raise SettingsError("the cursor is none that this console gave; begin with the first page")
     return key
+
+
+def day_start(text: str) -> int | None:
+    """Where a day begins, Unix seconds; None of an empty text."""
+    if not text:
+        return None
+    try:
+        return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        raise SettingsError(f"{harmless(text)!r} is no day; write it as 2026-01-31") from None
 
 
 def without(codes: Collection[int]) -> Callable[[Numbers], Bools]:

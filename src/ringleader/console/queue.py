@@ -144,8 +144,8 @@ def _diverse(
         return []
     known = [*np.flatnonzero(~np.isnan(standing.label)).tolist(), *decided][-COMPARED:]
     everyone = np.concatenate([candidates, np.array(known, np.int64)])
-    values = served.snapshot.scorer(mode, standing.target).inputs.values[everyone]
-    table = _ranks(values)
+    blocks = served.snapshot.scorer(mode, standing.target).inputs.blocks
+    table = _ranks(np.concatenate([block[everyone] for block in blocks], axis=1))
     own, others = table[: len(candidates)], table[len(candidates) :]
     distance = np.full(len(candidates), np.inf)
     if len(others):

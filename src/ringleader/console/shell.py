@@ -46,6 +46,8 @@ class Pages:
             "thousands": lambda value: f"{value:,}",
             "moment": lambda text: text[:19].replace("T", " "),
         }
+        for template in (files("ringleader.console") / "templates").iterdir():
+            self.templates.get_template(template.name)  # read and compiled before the first person waits for it
         self.model = model_name(self.live.folder)
         self._addresses: tuple[Served, Addresses] | None = None
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-PAGES, DECISIONS, LONG = 3, 8, 1
+PAGES, DECISIONS, LONG = 4, 8, 1
 """Requests of each kind that are worked on at once."""
 Result = TypeVar("Result")
 

@@ -194,6 +194,14 @@
     }
   });
 
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("tr[data-entity] [data-verdict]");
+    if (!button) return;
+    banner("conflict", "", "");
+    banner("refused", "", "");
+    decided.push(outbox.add(entryOf(button.closest("tr"), button.dataset.verdict)));
+  });
+
   function takeBack({ id, mode, entity, target, url }) {
     outbox.add({ reverts: id, mode, entity, target, url });
   }
