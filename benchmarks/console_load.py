@@ -217,7 +217,8 @@ def measure(address: dict[str, str], options: argparse.Namespace) -> None:
         for kind, values in analyst.took.items():
             took[kind] += values
     for kind in ("decision", "card", "page", "account"):
-        print(f"{kind:9s}{percentiles(took[kind])}")
+        if took[kind]:
+            print(f"{kind:9s}{percentiles(took[kind])}")
     everything = [t for kind, values in took.items() if kind != "session" for t in values]
     print(f"{'all':9s}{percentiles(everything)}")
     saved = sum(len(a.saved) for a in analysts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ import pytest
 
 from ringleader.console.decisions import DecisionStore, Draft
 from ringleader.console.live import Live
-from ringleader.console.refit import CancelledError, Refitter, derive, open_live
+from ringleader.console.refit import NICENESS, CancelledError, Refitter, derive, open_live
 from ringleader.snapshot import load, update
 
 
@@ -174,3 +176,25 @@ def test_a_refit_begins_at_once_and_rests_behind_another(
     worker._rested = time.monotonic() + 30
     worker.wake()
     assert worker._wait() and 20 < waited[0] <= 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_the_refit_comes_behind_the_pages(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, worker = parts
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        started = threading.Thread(
+            target=lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        )
+        started.start()
+        started.join()
+
+    monkeypatch.setattr(worker, "_warm_up", look)
+    worker.start()
+    worker.stop()
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert seen == [min(own + NICENESS, 19)] * 2

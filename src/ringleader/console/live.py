@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +67,20 @@ class Served:
     def cores(self) -> Cores:
         return self.snapshot.cores()
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {self.tensor.modes[k]: k for k in self.standings}
+
     @property
     def modes(self) -> tuple[str, ...]:
-        return tuple(self.tensor.modes[k] for k in self.standings)
+        """Names of the modes that are shown."""
+        return tuple(self._places)
 
     def mode(self, name: str) -> int:
         """The position of a mode that is shown."""
-        if name not in self.modes:
+        if name not in self._places:
             raise SettingsError(f"there is no mode {name[:60]!r} here; choose {', '.join(self.modes)}")
-        return self.tensor.mode_index(name)
+        return self._places[name]
 
     def standing(self, mode: str, target: str | None = None) -> Standing:
         """The ranking of a mode; for another target than the usual one it is made when it is first asked for."""

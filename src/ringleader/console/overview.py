@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from heapq import nlargest
 from typing import Any
 
 from ringleader.console.account_page import page_rows
@@ -36,7 +37,7 @@ def overview(pages: Pages, served: Served, seen: str) -> dict[str, Any]:
 
 def precision(decisions: list[Decision], latest: int = LATEST) -> tuple[int, int]:
     """(bad, decided) among the latest that were decided bad or good."""
-    decided = sorted((d for d in decisions if d.verdict in ("bad", "good")), key=lambda d: -d.id)[:latest]
+    decided = nlargest(latest, (d for d in decisions if d.verdict in ("bad", "good")), key=lambda d: d.id)
     return sum(d.verdict == "bad" for d in decided), len(decided)
 
 

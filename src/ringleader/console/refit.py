@@ -6,6 +6,10 @@ hold. So a run is repeated from two numbers, and rolling back is deriving from f
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
+import sys
 import threading
 import time
 import traceback
@@ -24,12 +28,22 @@ from ringleader.snapshot import Snapshot, load, update
 REST, LONGEST_REST = 0.5, 0.4
 """A refit begins at once where none ran just now. Behind one there is a rest, so long as this part of it and at most so
 many seconds, in which pages have the processor and decisions gather."""
+NICENESS = 5
+"""How far behind the pages the refit comes where both want the processor, as ``nice`` counts."""
 LOOK_SECONDS = 2.0
 """How often the model's folder is looked at: another command may have updated it."""
 
 
 class CancelledError(RingleaderError):
     """A refit whose result nobody waits for any more."""
+
+
+def step_back() -> None:
+    """Lets other threads have the processor before this one and those it starts; where threads have priorities."""
+    if sys.platform == "linux":
+        own = threading.get_native_id()
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + NICENESS)
 
 
 def derive(base: Snapshot, decided: Labels | None) -> Snapshot:
@@ -135,10 +149,10 @@ class Refitter:
     # -- the thread ---------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        step_back()
         self._warm_up()
-        while True:
-            if not self._wait():
-                return
+        gc.freeze()  # what stays is looked through no more: that took 100 ms of everybody, every few seconds
+        while self._wait():
             started = time.monotonic()
             try:
                 self._reload_if_changed()
@@ -151,6 +165,7 @@ class Refitter:
             else:
                 rest = min(REST * (time.monotonic() - started), LONGEST_REST)
             self._rested = time.monotonic() + rest
+        gc.unfreeze()
 
     def _tell_failure(self, error: Exception) -> None:
         """Once for each: a model that another command left half written is tried again and again."""

@@ -22,6 +22,9 @@ from ringleader.errors import SettingsError
 SWITCH_SECONDS = 0.0001
 """How long a thread may keep the interpreter from others: a page waits for the refit so long, and more than once."""
 
+KEPT_SECONDS = 120
+"""How long the connection of somebody who reads is kept open: longer than it takes to look at an account."""
+
 
 class Address(NamedTuple):
     """Where the console answers: ``url`` without the token, and the token."""
@@ -98,6 +101,7 @@ def serve(folder: str, host: str, port: int, ready: Callable[[Running], None], w
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=KEPT_SECONDS,
             h11_max_incomplete_event_size=32 * 1024,
         )
         address = Address(url, keys.token)
