@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -93,3 +94,11 @@ def test_score_lists_only_whom_one_asks_for(tmp_path: Path, capsys: pytest.Captu
     assert entities(min_reviews=2) == everybody - {"late"}
     with pytest.raises(SettingsError, match="is no date"):
         entities(since="soon")
+
+
+def test_pipes_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="save what a pipe gives to a file"):
+        rl.read_reviews(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="standard input is not read"):
+        rl.read_reviews("-")

@@ -95,7 +95,11 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
             raise InputError(f"no readable file ({READABLE}) matches {text!r}")
         return [_readable(f) for f in files]
     if path.exists():
-        raise InputError(f"{text!r} is neither a file nor a folder")
+        raise InputError(
+            f"{text!r} is neither a file nor a folder; save what a pipe gives to a file, which is read twice"
+        )
+    if text == "-":
+        raise InputError("standard input is not read, since a table is read twice; save it to a file first")
     raise InputError(f"there is no file or folder {text!r}")
 
 
