@@ -64,7 +64,8 @@ def few(n: int, rng: np.random.Generator) -> Codes:
     return rng.integers(0, 200, n), rng.integers(0, 100, n), rng.integers(0, 30, n)
 
 
-LABELLED = (("fit", "REVIEWS", "--labels", "LABELS", "--out", "MODEL"), ("score", "MODEL", "--mode", "seller"))
+LABELLED = ("fit", "REVIEWS", "--labels", "LABELS", "--out", "MODEL")
+ONE_TARGET = ("score", "MODEL", "--mode", "seller", "--target", "t7")
 SHAPES = {
     "a million sellers with one review each": Shape(
         1_000_000, lambda n, rng: (rng.integers(0, n // 5, n), np.arange(n), np.arange(n))
@@ -76,7 +77,11 @@ SHAPES = {
         200_000, lambda n, rng: (np.zeros(n, int), np.arange(n), np.arange(n) % 1000)
     ),
     "ids of 10,000 characters": Shape(5_000, few, id_size=10_000),
-    "ten thousand targets": Shape(5_000, few, targets=10_000, commands=LABELLED),
+    "ten thousand targets, preset corrected": Shape(
+        5_000, few, targets=10_000, commands=((*LABELLED, "--preset", "corrected", "--epochs", "4"), ONE_TARGET)
+    ),
+    "a thousand targets": Shape(5_000, few, targets=1_000, commands=(LABELLED, ONE_TARGET)),
+    "ten thousand targets within 1 GiB": Shape(5_000, few, targets=10_000, commands=(LABELLED,), limit=LIMIT),
     "twenty million reviews, checked within 1 GiB": Shape(
         20_000_000, None, commands=(("check", "REVIEWS"),), limit=LIMIT
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import signal
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ringleader as rl
-from ringleader.errors import InputError, SchemaError
+from ringleader.errors import InputError, RingleaderError, SchemaError
 from ringleader.known.covariates import MOST_COLUMNS, read_covariates
 from ringleader.tables import files, row_reader, spreadsheets
 from ringleader.wording import defused
@@ -202,6 +203,58 @@ def test_json_lines_whose_keys_all_differ_are_read_in_one_pass(tmp_path: Path, m
     path.write_text("".join(f'{{"reviewer":"r{i % 9}","product":"p{i % 7}","k{i}":1}}\n' for i in range(3000)))
     assert rl.read_reviews(path).shape == (9, 7)
     assert sum(looked_at) == 3002  # every key once
+
+
+def test_columns_without_a_known_name_are_compared_up_to_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringleader.tables import schema
+
+    compared = []
+    monkeypatch.setattr(schema, "_likeness", lambda name, known: compared.append(name) or 0.0)
+    columns = 3 * schema.MOST_COMPARED
+    pq.write_table(pa.table({f"c{i}": [1] for i in range(columns)}), tmp_path / "wide.parquet")
+    with pytest.raises(SchemaError, match="no column for 'reviewer'"):
+        rl.read_reviews(tmp_path / "wide.parquet")
+    assert len(set(compared)) == schema.MOST_COMPARED
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
+    model, outside = tmp_path / "model", tmp_path / "outside"
+    outside.write_text("mine")
+    model.mkdir()
+    for name in (".manifest.json.partial", ".state-1.safetensors.partial", ".lock"):
+        (model / name).symlink_to(outside)
+    with contextlib.suppress(RingleaderError):  # refused or written beside, as the link is one that it knows or not
+        rl.RingDetector(rank=2, epochs=1).fit(table(60)).save(model)
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+@pytest.mark.parametrize("megabytes", [400, 700, 1050, 1300])
+@pytest.mark.parametrize("command", ["check", "fit", "score", "report"])
+def test_too_little_memory_ends_in_a_sentence(command: str, megabytes: int, tmp_path: Path) -> None:
+    import resource
+
+    table(3000).to_csv(tmp_path / "reviews.csv", index=False)
+    model = Path(__file__).parents[1] / "golden" / "model-format-2" / "model"
+    words = {
+        "check": ["check", tmp_path / "reviews.csv"],
+        "fit": ["fit", tmp_path / "reviews.csv", "--out", tmp_path / "m", "--epochs", "1"],
+        "score": ["score", model, "--mode", "seller"],
+        "report": ["report", model, "--output", tmp_path / "r.html"],
+    }[command]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+    line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words)]
+    done = subprocess.run(line, preexec_fn=limit, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_rank_far_above_the_data_and_labels_of_weeks_with_a_zone_warn_of_nothing() -> None:

@@ -13,12 +13,14 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
+from ringleader.errors import SettingsError
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
-from ringleader.snapshot.learn import RANDOM_SWEEPS
+from ringleader.snapshot import memory
+from ringleader.snapshot.parameters import RANDOM_SWEEPS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -62,6 +64,18 @@ def test_labels_of_every_target_have_their_own_rows() -> None:
         rows = labelled_rows(problem, state, number)
         assert np.array_equal(rows, state.rows(target.mode)[target.codes])
     assert [problem.targets_of(mode) for mode in range(3)] == [[0, 2], [], [1, 3]]
+
+
+def test_what_cannot_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    reviews = nobody_twice(100)
+    rows = [("seller", f"s{k}", k % 2, f"t{t}") for t in range(2000) for k in range(2)]
+    labels = pd.DataFrame(rows, columns=["mode", "entity", "label", "target"])
+    monkeypatch.setattr(memory, "memory_limit", lambda: 10**9)
+    with pytest.raises(SettingsError, match=r"heads of 2,000 targets need at least 3\.\d GB, and .* use 1\.0 GB"):
+        rl.RingDetector().fit(reviews, labels)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 10**8)
+    with pytest.raises(SettingsError, match=r"a fit of 100 cells needs at least 0\.\d GB"):
+        rl.RingDetector().fit(reviews)
 
 
 @pytest.mark.slow

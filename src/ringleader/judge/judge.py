@@ -97,6 +97,7 @@ class Judge:
     ) -> None:
         self.threads = threads
         self.label_free, self.targets, self.seed, self.prevalence = label_free, tuple(targets), seed, prevalence
+        self._named = _by_name(self.targets)
         self._heads = {} if heads is None else heads
         self._first_rounds: dict[str, FirstRound] = {}
         self._inputs: dict[tuple[int, str, bool], Inputs] = {}
@@ -125,7 +126,7 @@ class Judge:
 
     def _find_head(self, target: Target) -> Head:
         always, may = self.neighbours(target.name)
-        same_name = [other.mode for other in self.targets if other.name == target.name]
+        same_name = [other.mode for other in self._named[target.name]]
         self.label_free.find_inputs(same_name if always else [target.mode])
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:
@@ -173,7 +174,7 @@ class Judge:
 
     def neighbours(self, name: str) -> tuple[bool, bool]:
         """Whether the heads of a target always read neighbours, and whether they may: it is about probabilities."""
-        wanted = [target for target in self.targets if target.name == name]
+        wanted = self._named.get(name, [])
         may = bool(wanted) and all(target.kind == "binary" for target in wanted)
         return may and len(wanted) >= LEAST_MODES, may
 
@@ -182,7 +183,7 @@ class Judge:
 
         neighbours : whether they are among it; None for what the heads of that name do.
         """
-        wanted = [target for target in self.targets if target.name == name]
+        wanted = self._named.get(name, [])
         if neighbours is None:
             neighbours = any(
                 reads_neighbours(self.head(place).names)

@@ -28,6 +28,7 @@ from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
+from ringleader.snapshot.memory import check_memory
 from ringleader.snapshot.parameters import (
     LOCKSTEP_SWEEPS,
     RANDOM_SWEEPS,
@@ -112,6 +113,8 @@ def _learn(
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
         check_cluster(model_config(chosen, tensor, seed), labels is not None)  # before anything takes its time
     cluster = None if workers is None else ClusterSignals(workers, tensor, model_config(chosen, tensor, seed).contrast)
+    if workers is None and parameters["preset"] == "default":
+        check_memory(tensor, model_config(chosen, tensor, seed).rank, labels)
     config, rows, lockstep = _start(chosen, tensor, seed, cluster)
     if old is not None:
         given = "backend" in (parameters["settings"] or {})
