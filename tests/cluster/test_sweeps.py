@@ -23,6 +23,7 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
     "default with labels": ("default", {"labels": True}),
     "corrected, without labels": ("corrected", {}),
     "corrected, labels move the factors": ("corrected", {"labels": True, "head_evidence": False}),
+    "corrected, heads read evidence": ("corrected", {"labels": True}),
     "held-out reviews, weighted cells, another contrast": (
         "default",
         {"heldout": 0.1, "count_weight": "log", "contrast": 1},
@@ -145,10 +146,3 @@ def test_new_reviews_are_taken_in_by_one_process() -> None:
     learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"))
     with pytest.raises(SettingsError, match="moves all entities"):
         learner.sweep(problem, start_state(problem), {0: np.ones(1)})
-
-
-def test_heads_that_read_evidence_are_refused_by_name() -> None:
-    problem = small_problem("corrected", labels=True)
-    learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"), 100)
-    with pytest.raises(SettingsError, match="read evidence"):
-        learner.sweep(problem, start_state(problem))

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ringleader.arrays import Codes, Numbers
+from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.errors import RunWarning, SettingsError, WorkerLost, warn_of
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
 from ringleader.kernels.tree import TreeNodes
 from ringleader.known.labels import Target
-from ringleader.learners.passes import Move, Touched, move_share
+from ringleader.learners.passes import Move, Touched, move_share, read_evidence
 from ringleader.model.config import ModelConfig
 from ringleader.model.evidence import ReviewEvidence
 from ringleader.model.negatives import negative_pool
+from ringleader.model.priors import labelled_evidence
 from ringleader.model.problem import Problem
 from ringleader.model.remembered import Remembered
 from ringleader.model.state import State
@@ -67,8 +68,9 @@ class ClusterLearner:
         """One pass over the data on the workers; the state is collected from them."""
         if touched is not None:
             raise SettingsError("a cluster moves all entities; take new reviews in with one process")
-        check_cluster(problem.config, problem.reads_evidence)
-        return self._again(lambda: self._sweep(problem, state), f"sweep {state.sweep + 1}")
+        check_cluster(problem.config)
+        moved = self._again(lambda: self._sweep(problem, state), f"sweep {state.sweep + 1}")
+        return read_evidence(problem, moved, self.learner.complete_move(problem.config, state.steps), self.evidence)
 
     def evidence(self, problem: Problem, state: State) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every cell, found by the workers."""
@@ -186,9 +188,19 @@ class ClusterLearner:
                 second[mode] = state.second[begin + low : begin + high]
                 first[mode] = state.first[begin + low : begin + high]
         common = state.replace(
-            factors=np.zeros((0, state.rank), state.factors.dtype), second=state.second[-1:], first=state.first[-1:]
+            factors=np.zeros((0, state.rank), state.factors.dtype),
+            second=state.second[-1:],
+            first=state.first[-1:],
+            evidence=self._label_evidence(state),
         )
         return Rows(factors, second, first, common)
+
+    def _label_evidence(self, state: State) -> Floats:
+        """The evidence of the labelled entities, target by target; empty where no head reads it."""
+        if not len(state.evidence) or self._dealt is None:
+            return np.zeros(0)
+        found = [labelled_evidence(self._dealt, state, target) for target in range(len(self._dealt.targets))]
+        return np.concatenate([np.zeros(0), *found])
 
     def _collected(self, before: State, parts: list[Rows]) -> State:
         """The state of all workers together, with arrays of its own."""
@@ -208,22 +220,17 @@ class ClusterLearner:
             second[-1:], first[-1:] = common.second, common.first
         copies = {
             name: np.array(getattr(common, name))
-            for name in ("component_weights", "shrinkage", "heads", "noise", "cavities")
+            for name in ("component_weights", "shrinkage", "heads", "noise", "cavities", "evidence_slopes")
         }
         return before.replace(
             factors=factors, second=second, first=first, **copies, sweep=common.sweep, steps=common.steps
         )
 
 
-def check_cluster(config: ModelConfig, labelled: bool) -> None:
-    """Refuse what only one process can do yet, by its name; ``labelled`` where there are labels."""
+def check_cluster(config: ModelConfig) -> None:
+    """Refuse what only one process can do yet, by its name."""
     if config.learner in ONLY_HERE:
         raise SettingsError(f"the learner {config.learner} runs in one process only; leave out --ray")
-    if labelled and config.joint and config.head_evidence:
-        raise SettingsError(
-            "heads that are learned with the factors and read evidence (preset corrected) run in one process only yet; "
-            "leave out --ray, or choose head_evidence=False"
-        )
     if config.batch_size:
         raise SettingsError(
             f"steps on batches of {config.batch_size} cells (learner {config.learner}) run in one process only; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Blocks, Statistics, Terms, View, no_statistics, plan_blocks
 from ringleader.learners.schedule import batch_cells, step_size
-from ringleader.model.evidence import head_evidence
+from ringleader.model.evidence import ReviewEvidence, head_evidence, review_evidence
 from ringleader.model.negatives import draw_sweep, view_of
 from ringleader.model.priors import (
     balance,
@@ -42,7 +42,7 @@ def complete_pass(problem: Problem, state: State, move: Move, touched: Touched |
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
     chosen = None if touched is None else {k: _chosen(problem, k, touched) for k in range(problem.modes)}
     state = move_share(Whole(problem, _placed(problem, state), chosen), move, learn_lambda=touched is None)
-    return _read_evidence(problem, _fetched(problem, state), move)
+    return read_evidence(problem, _fetched(problem, state), move)
 
 
 def move_share(share: Share, move: Move, *, learn_lambda: bool = True) -> State:
@@ -59,7 +59,8 @@ def move_share(share: Share, move: Move, *, learn_lambda: bool = True) -> State:
         refresh_rows(problem, state, mode, terms, cavity)
         for t in problem.targets_of(mode):
             head_rule = problem.rule(mode, step=move.step, action=move.action)
-            head_step(share.all_targets, state, t, share.labelled_rows(t), head_rule)
+            rows, evidence = share.labelled_rows(t), share.labelled_evidence(t)
+            head_step(share.all_targets, state, t, rows, head_rule, evidence)
     if problem.config.learn_lambda and learn_lambda:
         rule = problem.rule(problem.config.contrast, step=move.step, action=move.action, decay=move.decay)
         lambda_step(problem, state, share.lambda_moments(rule), rule, (1.0, rate))
@@ -86,7 +87,7 @@ def batch_pass(problem: Problem, state: State, move: Move) -> State:
     for moved in batch_steps(problem, state, move):
         state = moved
     balance(problem, state)
-    return _read_evidence(problem, _fetched(problem, state).replace(sweep=state.sweep + 1), move)
+    return read_evidence(problem, _fetched(problem, state).replace(sweep=state.sweep + 1), move)
 
 
 def batch_steps(problem: Problem, state: State, move: Move) -> Iterator[State]:
@@ -131,11 +132,16 @@ def _move_heads(problem: Problem, state: State, mode: int, move: Move) -> None:
         head_step(problem, state, t, labelled_rows(problem, state, t), rule)
 
 
-def _read_evidence(problem: Problem, state: State, move: Move) -> State:
-    """The state with the evidence of its factors, and its heads moved to it; as it is where no head reads evidence."""
+def read_evidence(
+    problem: Problem, state: State, move: Move, find: Callable[[Problem, State], ReviewEvidence] = review_evidence
+) -> State:
+    """The state with the evidence of its factors, and its heads moved to it; as it is where no head reads evidence.
+
+    find : the evidence of the reviews under a state.
+    """
     if not problem.reads_evidence:
         return state
-    state = state.replace(evidence=head_evidence(problem, state))
+    state = state.replace(evidence=head_evidence(problem, state, find))
     for _ in range(problem.config.head_steps):
         for mode in {target.mode for target in problem.targets}:
             _move_heads(problem, state, mode, move)

@@ -6,6 +6,7 @@ row (model.md section 6.4), so that people with few reviews do not look guilty.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -55,17 +56,21 @@ def mean_evidence(total: Floats, number: Numbers, market: float, shrink: float =
     return np.where(number + shrink > 0, mean, market)
 
 
-def head_evidence(problem: Problem, state: State) -> Floats:
+def head_evidence(
+    problem: Problem, state: State, find: Callable[[Problem, State], ReviewEvidence] = review_evidence
+) -> Floats:
     """What joint heads read of every entity beside its row, (sum of n_k,); 0 in modes without targets.
 
     log(1 + mean left-out log-odds of the entity's reviews), with mean 0 and variance 1 over the mode. Labelled entities
     count with their cavity rows: through rows that their labels pulled, a label would reach its own head as evidence.
     Of the summaries tried it has the best AUC and nearly the least log-loss in both modes (docs/benchmarks.md).
+
+    find : the evidence of the reviews under a state.
     """
     factors = state.factors.copy()
     for t, target in enumerate(problem.targets):
         factors[state.starts[target.mode] + target.codes] = labelled_rows(problem, state, t)
-    left_out = review_evidence(problem, state.replace(factors=factors)).left_out
+    left_out = find(problem, state.replace(factors=factors)).left_out
     evidence = np.zeros(len(factors))
     for mode in {target.mode for target in problem.targets}:
         codes, size = problem.tensor.coordinates[:, mode], problem.tensor.shape[mode]

@@ -104,21 +104,33 @@ def head_coefficients(state: State, target: int) -> Floats:
     return np.concatenate([state.heads[target], state.evidence_slopes[target : target + 1]])
 
 
-def head_inputs(problem: Problem, state: State, target: int, rows: Floats) -> Floats:
-    """What the head of a target reads of its labelled entities: their rows (M, R), and their evidence where it does."""
+def labelled_evidence(problem: Problem, state: State, target: int) -> Floats:
+    """The evidence that the head of a target reads of its labelled entities, (M,)."""
+    return state.evidence_of(problem.targets[target].mode)[problem.targets[target].codes]
+
+
+def head_inputs(problem: Problem, state: State, target: int, rows: Floats, evidence: Floats | None = None) -> Floats:
+    """What the head of a target reads of its labelled entities: their rows (M, R), and their evidence where it does.
+
+    evidence : (M,), where the state does not have it.
+    """
     if not len(state.evidence_slopes):
         return rows
-    mode, codes = problem.targets[target].mode, problem.targets[target].codes
-    return np.column_stack([rows, state.evidence_of(mode)[codes]])
+    return np.column_stack([rows, labelled_evidence(problem, state, target) if evidence is None else evidence])
 
 
-def head_step(problem: Problem, state: State, target: int, rows: Floats, rule: Rule) -> None:
-    """One step of a target's head on the rows of its labelled entities, and its noise, in place."""
+def head_step(
+    problem: Problem, state: State, target: int, rows: Floats, rule: Rule, evidence: Floats | None = None
+) -> None:
+    """One step of a target's head on the rows of its labelled entities, and its noise, in place.
+
+    evidence : of the labelled entities, where the state does not have it.
+    """
     values = problem.targets[target].values
     if len(values) == 0:
         return
     beta, noise = head_coefficients(state, target), float(state.noise[target])
-    inputs = head_inputs(problem, state, target, rows)
+    inputs = head_inputs(problem, state, target, rows, evidence)
     gradient, curvature = problem.backend.head_moments(inputs, values, beta, noise, rule)
     variance = head_variance(beta, problem)
     gradient -= beta / variance

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     factors: dict[int, Factors]  # of each mode: its own rows; all of them where the mode is not dealt out
     second: dict[int, Factors]  # statistics of its own entities, where the learner carries any
     first: dict[int, Floats]
-    common: State  # what every worker has: no rows of factors, of the statistics only lambda's
+    common: State  # what every worker has: no rows of factors, of the statistics only lambda's, evidence of labels
 
 
 class Part:
@@ -141,6 +141,13 @@ class Part:
             begin += len(target.codes)
         self.problem = dataclasses.replace(self.all_targets, targets=tuple(targets))
         self.cavities = common.cavities.copy()
+        # Of evidence a worker has that of all labels, and of its own in the rows of their entities.
+        evidence = np.zeros(int(table.starts[-1]) if len(common.evidence) else 0)
+        if len(evidence):
+            for t, target in enumerate(targets):
+                place = int(table.starts[target.mode]) + target.codes
+                evidence[place] = self._evidence_of_labels(common, t)[self.label_places[t]]
+        self.label_evidence = common.evidence
         own_labels = np.concatenate([np.zeros(0, np.int64), *kept])
         self.state = State(
             factors=table.rows,
@@ -154,6 +161,8 @@ class Part:
             first=first,
             sweep=common.sweep,
             steps=common.steps,
+            evidence=evidence,
+            evidence_slopes=common.evidence_slopes.copy(),
         )
 
     def close(self, state: State) -> Rows:
@@ -175,6 +184,7 @@ class Part:
             cavities=self.cavities,
             second=state.second[-1:].copy(),
             first=state.first[-1:].copy(),
+            evidence=self.label_evidence,
         )
         self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # freed before those of the next sweep
         return Rows(factors, second, first, common)
@@ -200,6 +210,13 @@ class Part:
         for places, received in gather(self.peers, (self.label_places[target], mine)):
             rows[places] = received
         return rows
+
+    def labelled_evidence(self, target: int) -> Floats:
+        return self._evidence_of_labels(self.state.replace(evidence=self.label_evidence), target)
+
+    def _evidence_of_labels(self, common: State, target: int) -> Floats:
+        begin, end = self.all_targets.label_offsets[target : target + 2]
+        return common.evidence[begin:end]
 
     def lambda_moments(self, rule: Rule) -> tuple[Floats, Floats]:
         view = self._view(RANGE)

@@ -12,7 +12,7 @@ import numpy as np
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.layout import Rule, Statistics, Terms
 from ringleader.model.negatives import draw_sweep, group_negatives, view_of
-from ringleader.model.priors import labelled_rows
+from ringleader.model.priors import labelled_evidence, labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
@@ -36,6 +36,9 @@ class Share(Protocol):
 
     def labelled_rows(self, target: int) -> Floats:
         """The rows on which a target's head is fitted, one for each label of all processes."""
+
+    def labelled_evidence(self, target: int) -> Floats:
+        """The evidence that a target's head reads, one number for each label of all processes."""
 
     def lambda_moments(self, rule: Rule) -> tuple[Floats, Floats]:
         """g and F of lambda over all cells."""
@@ -64,6 +67,9 @@ class Whole:
 
     def labelled_rows(self, target: int) -> Floats:
         return labelled_rows(self.problem, self.state, target)
+
+    def labelled_evidence(self, target: int) -> Floats:
+        return labelled_evidence(self.problem, self.state, target)
 
     def lambda_moments(self, rule: Rule) -> tuple[Floats, Floats]:
         every = np.arange(self.problem.tensor.n_cells, dtype=np.int32)

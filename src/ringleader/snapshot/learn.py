@@ -111,7 +111,7 @@ def _learn(
     if workers is not None:
         if parameters.get("device", "auto") == "auto":
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
-        check_cluster(model_config(chosen, tensor, seed), labels is not None)  # before anything takes its time
+        check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
     cluster = None if workers is None else ClusterSignals(workers, tensor, model_config(chosen, tensor, seed).contrast)
     if workers is None and parameters["preset"] == "default":
         check_memory(tensor, model_config(chosen, tensor, seed).rank, labels)

@@ -1,0 +1,88 @@
+"""A whole fit in one process or on workers: time, and the most memory of the driver and of each worker.
+
+    python benchmarks/cluster_fit.py write --reviews 1000000 --folder /tmp/reviews
+    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 0     # one process with two threads
+    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2     # two workers with a thread each
+
+The market is generated with rings in it, and has two hundred labels; reading, lockstep, sweeps, evidence, behaviour,
+heads, cores, scores and the model folder are all in the time, Ray's start is not. ``--workers 0 --threads 2`` compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import ringleader as rl
+from ringleader.datasets import taste_market
+from ringleader.runtime.peers import Peers, started
+
+FILES = 8
+LABELLED = 200
+
+
+def peak_megabytes(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> float:
+    """The most memory that this process had (MB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def write(folder: Path, reviews: int) -> None:
+    """A generated market as Parquet files, and labels of some of its reviewers."""
+    market = taste_market(reviews, kind="everything", seed=1)
+    table = pa.Table.from_pandas(market.reviews, preserve_index=False)
+    (folder / "reviews").mkdir(parents=True, exist_ok=True)
+    edges = np.linspace(0, table.num_rows, FILES + 1).astype(int)
+    for i in range(FILES):
+        pq.write_table(table.slice(edges[i], edges[i + 1] - edges[i]), folder / "reviews" / f"part-{i}.parquet")
+    reviewers = market.truth[market.truth["mode"] == "reviewer"]
+    bad = reviewers[reviewers["label"] > 0].sample(LABELLED // 2, random_state=0)
+    good = reviewers[reviewers["label"] <= 0].sample(LABELLED // 2, random_state=0)
+    for name, some in (("labels.csv", (bad, good)),):
+        rows = [
+            f"reviewer,{entity},{int(label > 0)}" for part in some for entity, label in part[["entity", "label"]].values
+        ]
+        (folder / name).write_text("\n".join(["mode,entity,label", *rows]) + "\n", encoding="utf-8")
+
+
+def fit(folder: Path, workers: int, threads: int, store: int) -> None:
+    """Fit once, and print what it took."""
+    started_at = peak_megabytes()
+    runtime = rl.Ray(workers=workers, threads=threads, object_store=store * 2**20) if workers else None
+    with started(runtime) as running, tempfile.TemporaryDirectory() as models:
+        before = running.run(peak_megabytes, [()] * workers) if running is not None else []
+        detector = rl.RingDetector(threads=threads if workers == 0 else 1, random_state=0, device="cpu")
+        wall = time.perf_counter()
+        detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
+        elapsed = time.perf_counter() - wall
+        peaks = running.run(peak_megabytes, [()] * workers) if running is not None else []
+    print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, driver {peak_megabytes():.0f} MB", end="")
+    print(f" ({started_at:.0f} MB before)", end="")
+    print(f"; workers {', '.join(f'{peak:.0f}' for peak in peaks)} MB ({max(before):.0f} MB before)" if peaks else "")
+    print(repr(detector.tensor_))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["write", "fit"])
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--reviews", type=int, default=1_000_000)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--store", type=int, default=500, help="megabytes of Ray's object store")
+    given = parser.parse_args()
+    if given.what == "write":
+        write(given.folder, given.reviews)
+    else:
+        fit(given.folder, given.workers, given.threads, given.store)
+
+
+if __name__ == "__main__":
+    main()
