@@ -24,7 +24,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats
 from ringleader.errors import SettingsError
-from ringleader.runtime.executor import using_threads
+from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
@@ -196,14 +196,13 @@ def find_lockstep(
         tastes = find_tastes(home, k, *chosen, settings)
     unknown = np.ones((home.size(k), 1))
     shares, *drawn = (unknown, unknown, unknown) if tastes is None else (tastes.shares, tastes.boost, tastes.attack)
-    counted = [
-        count_side(home, k, side, settings, threads, shares, towards)
-        for side, towards in zip(chosen, drawn, strict=True)
-    ]
-    boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted)
-    crowded = attack.scores
+    wanted = list(zip(chosen, drawn, (settings, settings), strict=True))
     if settings.popularity:
-        crowded = count_side(home, k, chosen[1], settings.replace(popularity=0.0), threads, shares, drawn[1]).scores
+        wanted.append((*wanted[1][:2], settings.replace(popularity=0.0)))
+    dealt = Threads(threads) if home.alone else Threads(1)  # processes talk to each other in one order
+    counted = dealt.map(lambda one: count_side(home, k, one[0], one[2], threads, shares, one[1]), wanted)
+    boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted[:2])
+    crowded = counted[-1].scores
     groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))
     single = _single_meetings(home, k, settings)
     pull = np.zeros(home.tensor.n_cells) if tastes is None else tastes.pull
