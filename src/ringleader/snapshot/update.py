@@ -103,12 +103,13 @@ def touched_by_reviews(fresh: SparseTensor, shape: tuple[int, ...]) -> list[Bool
 
 def touched_by_labels(before: Problem, after: Problem, shape: tuple[int, ...]) -> list[Bools]:
     """Whose label is new or another than it was, mode by mode, (n_k,) each."""
-    said = {(t.mode, t.name, int(c)): v for t in before.targets for c, v in zip(t.codes, t.values, strict=True)}
+    known = {(target.mode, target.name): target for target in before.targets}
     touched = [np.zeros(n, np.bool_) for n in shape]
     for target in after.targets:
-        for code, value in zip(target.codes, target.values, strict=True):
-            if said.get((target.mode, target.name, int(code))) != value:
-                touched[target.mode][code] = True
+        said = np.full(shape[target.mode], np.nan)
+        if (target.mode, target.name) in known:
+            said[known[target.mode, target.name].codes] = known[target.mode, target.name].values
+        touched[target.mode][target.codes[said[target.codes] != target.values]] = True
     return touched
 
 

@@ -164,28 +164,30 @@ def largest_bursts(
     if not rows:
         return best
     running = [np.concatenate([[0.0], np.cumsum(kind)]) for kind in counted]
-    heads = np.flatnonzero(np.concatenate([[True], weeks.entity[1:] != weeks.entity[:-1]]))
-    present = weeks.entity[heads]
-    position, rest = np.arange(rows), volume[weeks.entity] - 1.0
+    position = np.arange(rows)
     behind, ahead = near_keys(weeks.keys, length)
     windows = ((0, position, position + ahead), (1 - length, position + 1 - behind, position + 1))
     for start, low, high in windows:
-        first, calm = weeks.bins + start, calendar.share_around(weeks.bins, start, length)
+        calm = calendar.share_around(weeks.bins, start, length)
         for kind, share in enumerate(shares):
             seen = running[kind][high] - running[kind][low]
-            others = rest * (calm * share)
-            z = (np.maximum(seen - 1.0, 0.0) - others) / np.sqrt(others + PRIOR)
-            most = np.maximum.reduceat(z, heads)
+            several = np.flatnonzero(seen > 1.0)  # one review is no burst
+            entity, seen, quiet = weeks.entity[several], seen[several], calm[several]
+            others = (volume[entity] - 1.0) * (quiet * share)
+            z = (seen - 1.0 - others) / np.sqrt(others + PRIOR)
+            heads = np.flatnonzero(np.concatenate([[True], entity[1:] != entity[:-1]])[: len(entity)])
+            present = entity[heads]
+            most = np.maximum.reduceat(z, heads) if len(heads) else z
             burst = best[kind]
             better = most > burst.z[present]
             # The first window with the largest value: written backwards, so that the first one stands.
-            at = np.flatnonzero(z == np.repeat(most, np.diff(heads, append=rows)))[::-1]
+            at = np.flatnonzero(z == np.repeat(most, np.diff(heads, append=len(entity))))[::-1]
             chosen = np.zeros(n, np.int64)
-            chosen[weeks.entity[at]] = at
+            chosen[entity[at]] = at
             who = present[better]
             at = chosen[who]
-            burst.z[who], burst.seen[who], burst.start[who] = z[at], seen[at], first[at]
-            burst.expected[who] = volume[who] * calm[at] * share
+            burst.z[who], burst.seen[who], burst.start[who] = z[at], seen[at], weeks.bins[several[at]] + start
+            burst.expected[who] = volume[who] * quiet[at] * share
     return best
 
 

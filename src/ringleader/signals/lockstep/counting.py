@@ -67,18 +67,17 @@ def count_side(
         there = home.by(item)
         cells = np.flatnonzero(home.move(chosen, there))
         who = there.tensor.coordinates[cells, actor]
-        loud = np.zeros((there.tensor.n_cells, 2))
+        loud, louder = np.zeros(there.tensor.n_cells), np.zeros(there.tensor.n_cells)
         for places in cuts_on(there.tensor, actor, item, settings):
             here = places._replace(items=places.items[cells], windows=places.windows[cells])
             meetings = meet(there, who, n, here, settings)
             own, support, pairs = _count(there, actor, meetings, settings, threads, tastes, drawn)
             where = cells[meetings.cells]
-            both = np.stack([own + settings.third_parties * support, own], axis=1)[meetings.seats]
-            loud[where] = np.maximum(loud[where], both)
+            loud[where] = np.maximum(loud[where], own[meetings.seats])
+            louder[where] = np.maximum(louder[where], (own + settings.third_parties * support)[meetings.seats])
             graph = pairs if not graph.nnz else sparse.csr_array(graph.maximum(pairs))
             tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
-        moved = there.move(loud, home)
-        scores, direct = np.maximum(scores, moved[:, 0]), np.maximum(direct, moved[:, 1])
+        scores, direct = np.maximum(scores, there.move(louder, home)), np.maximum(direct, there.move(loud, home))
     graph.sort_indices()
     return CountedSide(graph, scores, direct, tally)
 
