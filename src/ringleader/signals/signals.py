@@ -23,6 +23,9 @@ from ringleader.signals.suspicion import (
 )
 from ringleader.tensor.sparse import SparseTensor
 
+SIDE_BY_SIDE = 4_000_000
+"""Cells up to which signals are found side by side; of more, one after the other, so that one at a time needs memory."""
+
 T = TypeVar("T")
 
 
@@ -108,7 +111,8 @@ class Signals:
 
         # The longest first. Each may use threads of its own, which fill the pauses of the others.
         finders: tuple[Callable[[], object], ...] = (lambda: self.strangers, alone, lambda: self.reviews)
-        Threads().map(lambda find: find(), finders)
+        threads = Threads() if self.tensor.n_cells <= SIDE_BY_SIDE else Threads(1)
+        threads.map(lambda find: find(), finders)
         _ = self.ratios, self.not_attacks
 
     def evidence(self, mode: int) -> Floats:
