@@ -24,7 +24,7 @@ from ringleader.signals.suspicion import (
 from ringleader.tensor.sparse import SparseTensor
 
 SIDE_BY_SIDE = 4_000_000
-"""Cells up to which signals are found side by side; of more, one after the other, so that one at a time needs memory."""
+"""Cells up to which signals are found side by side; of more one after the other, so that one at a time has memory."""
 
 T = TypeVar("T")
 
