@@ -1,11 +1,11 @@
 """A whole fit in one process or on workers: time, and the most memory of the driver and of each worker.
 
     python benchmarks/cluster_fit.py write --reviews 1000000 --folder /tmp/reviews
-    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 0     # one process with two threads
+    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --threads 2     # one process with two threads
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2     # two workers with a thread each
 
-The market is generated with rings in it, and has two hundred labels; reading, lockstep, sweeps, evidence, behaviour,
-heads, cores, scores and the model folder are all in the time, Ray's start is not. ``--workers 0 --threads 2`` compares.
+The market is copies of a generated one with rings in it, and has two hundred labels. Reading, lockstep, sweeps,
+evidence, behaviour, heads, cores, scores and the model folder are all in the time; Ray's start is not.
 """
 
 from __future__ import annotations
@@ -17,16 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.runtime.peers import Peers, started
-
-FILES = 8
-LABELLED = 200
 
 
 def peak_megabytes(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> float:
@@ -35,21 +28,19 @@ def peak_megabytes(memory: dict[str, Any] | None = None, peers: Peers | None = N
 
 
 def write(folder: Path, reviews: int) -> None:
-    """A generated market as Parquet files, and labels of some of its reviewers."""
-    market = taste_market(reviews, kind="everything", seed=1)
-    table = pa.Table.from_pandas(market.reviews, preserve_index=False)
+    """Copies of a generated market, each with names of its own, as Parquet files; and labels of some reviewers."""
+    market = taste_market(100_000, kind="everything", seed=1)
     (folder / "reviews").mkdir(parents=True, exist_ok=True)
-    edges = np.linspace(0, table.num_rows, FILES + 1).astype(int)
-    for i in range(FILES):
-        pq.write_table(table.slice(edges[i], edges[i + 1] - edges[i]), folder / "reviews" / f"part-{i}.parquet")
+    for copy in range(max(round(reviews / len(market.reviews)), 1)):
+        table = market.reviews.copy()
+        for name in ("reviewer", "product", "seller"):
+            table[name] = f"{copy}-" + table[name].astype(str)
+        table.to_parquet(folder / "reviews" / f"part-{copy}.parquet", index=False)
     reviewers = market.truth[market.truth["mode"] == "reviewer"]
-    bad = reviewers[reviewers["label"] > 0].sample(LABELLED // 2, random_state=0)
-    good = reviewers[reviewers["label"] <= 0].sample(LABELLED // 2, random_state=0)
-    for name, some in (("labels.csv", (bad, good)),):
-        rows = [
-            f"reviewer,{entity},{int(label > 0)}" for part in some for entity, label in part[["entity", "label"]].values
-        ]
-        (folder / name).write_text("\n".join(["mode,entity,label", *rows]) + "\n", encoding="utf-8")
+    rows = ["mode,entity,label"]
+    for label, kind in ((1, reviewers["label"] > 0), (0, reviewers["label"] <= 0)):
+        rows += [f"reviewer,0-{entity},{label}" for entity in reviewers[kind]["entity"].sample(100, random_state=0)]
+    (folder / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def fit(folder: Path, workers: int, threads: int, store: int) -> None:
