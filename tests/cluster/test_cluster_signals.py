@@ -9,6 +9,7 @@ from markets import small_problem
 from scipy.stats import rankdata
 
 from ringleader.datasets import taste_market
+from ringleader.errors import WorkerLost
 from ringleader.judge import LabelFree
 from ringleader.judge.cluster import find_label_free
 from ringleader.judge.inputs import pack_inputs
@@ -176,6 +177,19 @@ def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
             found = ClusterSignals(Mortal(2, {death}), market, 0).lockstep()
         np.testing.assert_array_equal(found.review_scores, expected)
+
+
+def test_workers_that_are_gone_when_their_memory_is_wanted_back_stop_nothing(market: SparseTensor) -> None:
+    cluster = ClusterSignals(Mortal(2, {3}), market, 0)
+    expected = cluster.lockstep().review_scores
+    cluster.release()
+    np.testing.assert_array_equal(cluster.lockstep().review_scores, expected)
+
+
+@pytest.mark.filterwarnings("ignore:worker 1 is gone")
+def test_workers_that_are_lost_again_and_again_say_what_to_do(market: SparseTensor) -> None:
+    with pytest.raises(WorkerLost, match=r"worker 1 is gone; the signals were looked for 3 times; .* resume=True"):
+        ClusterSignals(Mortal(2, set(range(1, 99))), market, 0).lockstep()
 
 
 @pytest.mark.parametrize("settings", [{}, {"contrast": 1, "count_weight": "log"}, {"heldout": 0.1}, {"negatives": 0}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class ClusterSignals:
     def release(self) -> None:
         """Give back the memory of the workers."""
         self._dealt = False
-        self.workers.run(_release, [()] * self.workers.count)
+        with suppress(WorkerLost):  # whoever needs the workers next starts new ones
+            self.workers.run(_release, [()] * self.workers.count)
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """``call(memory, peers, *arguments[p])`` in every worker p, which holds its cells (``held_cells``)."""
@@ -54,7 +56,10 @@ class ClusterSignals:
                 return self.workers.run(call, arguments)
             except WorkerLost as error:
                 if attempt == ATTEMPTS - 1:
-                    raise
+                    raise WorkerLost(
+                        f"{error}; the signals were looked for {ATTEMPTS} times; "
+                        "what was learned before them is in the checkpoint, go on with --resume"
+                    ) from error
                 warn_of([f"{error}; new workers find the signals again"], RunWarning)
                 self._dealt = False
                 self.workers.restart()
