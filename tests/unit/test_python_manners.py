@@ -53,6 +53,16 @@ def test_labels_that_match_nobody_are_warned_of_and_give_no_probability(market: 
     assert "No account is labelled" in report.page(alone)
 
 
+def test_a_mode_without_a_column_is_warned_of() -> None:
+    table = pd.DataFrame({"reviewer": ["a", "b"], "product": ["x", "x"], "seller": ["s", "s"], "rating": [5, 4]})
+    with pytest.warns(rl.RingleaderWarning, match="no column for week: the model does without it"):
+        tensor = rl.read_reviews(table)
+    with pytest.warns(rl.RingleaderWarning) as told:
+        rl.read_reviews(table.drop(columns="rating"))
+    assert sorted(str(w.message).split(":")[0] for w in told) == ["no column for rating", "no column for week"]
+    assert tensor.report is not None and repr(tensor.report).count("no column for") == 1
+
+
 def test_some_labels_that_match_nobody_are_counted(market: rl.datasets.Marketplace) -> None:
     both = pd.concat([market.labels, strangers(2)])
     with pytest.warns(rl.RingleaderWarning, match="2 labelled sellers not in the reviews, such as seller 'nobody0'"):

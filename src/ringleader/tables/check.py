@@ -51,14 +51,14 @@ class CheckReport:
     def odd(self) -> tuple[str, ...]:
         """What is to be known before the table is trusted: rows that were left out and why, and odd columns."""
         left_out = [f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items()]
-        return (*left_out, *self.warnings)
+        missing = [f"no column for {mode}: the model does without it" for mode in self.dropped]
+        return (*left_out, *self.warnings, *missing)
 
     def lines(self) -> list[str]:
         """What was read, in words."""
         span = f", from {str(self.time.first)[:10]} to {str(self.time.last)[:10]}" if self.time else ""
         modes = ", ".join(counted(number, mode) for mode, number in self.modes.items())
         lines = [f"{counted(self.rows, 'row')} of {self.source}, {self.used:,} used: {modes}{span}"]
-        lines += [f"no column for {mode}: the model does without" for mode in self.dropped]
         return [*lines, *self.odd]
 
     def __repr__(self) -> str:

@@ -114,8 +114,9 @@ def choose(
             close = difflib.get_close_matches(name, available, n=1, cutoff=0.6)
             hint = f"; the nearest name is {close[0]!r}" if close else ""
             shown = ", ".join(repr(n[:40]) for n in available[:12])
+            has = "have" if where.endswith("labels") else "has"
             raise SchemaError(
-                f"{where} has no column {name!r}; a table of {what} begins with a line naming its columns "
+                f"{where} {has} no column {name!r}; a table of {what} begins with a line naming its columns "
                 f"{', '.join(required)}; found {shown}{hint}"
             )
     if "*" in optional:
