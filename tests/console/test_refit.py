@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ringleader.console.deciding import Console
 from ringleader.console.decisions import DecisionStore, Draft
+from ringleader.console.guard import Keys
 from ringleader.console.live import Live
 from ringleader.console.refit import NICENESS, CancelledError, Refitter, derive, open_live
 from ringleader.snapshot import load, update
@@ -198,3 +200,17 @@ def test_the_refit_comes_behind_the_pages(
     worker.stop()
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     assert seen == [min(own + NICENESS, 19)] * 2
+
+
+def test_the_score_that_a_decision_notes_is_of_its_own_target(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+    store, live, worker = parts
+    for name, verdict in (("rings1", "bad"), ("s3", "good"), ("s4", "good")):
+        store.append([Draft("seller", name, "bought", verdict)], key=name, who="ada")  # type: ignore[arg-type]
+    served = worker.refit_now()
+    console = Console(live, worker, Keys(), 1)
+    code = served.standing("seller").population.code("s9")
+    assert console.draft(served, "seller", "s9", "bad").score_seen == served.standing("seller").score[code]
+    assert console.draft(served, "seller", "s9", "bad", target="bought").score_seen is None  # nobody has seen one yet
+    other = served.standing("seller", "bought").score[code]
+    assert other != served.standing("seller").score[code]
+    assert console.draft(served, "seller", "s9", "bad", target="bought").score_seen == other

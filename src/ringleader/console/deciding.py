@@ -63,7 +63,8 @@ class Console:
         names = {t.name for t in served.snapshot.targets}
         if target is not None and names and target not in names:
             raise SettingsError(f"there is no target {harmless(target)!r}; choose {', '.join(sorted(names))}")
-        score = float(served.standings[served.mode(mode)].score[code])
+        standing = served.shown_standing(mode, target)
+        score = float(standing.score[code]) if standing is not None else None
         return Draft(mode, entity, wanted, verdict, note.strip(), score, str(served.number))
 
     def decide(

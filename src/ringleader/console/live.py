@@ -84,13 +84,18 @@ class Served:
 
     def standing(self, mode: str, target: str | None = None) -> Standing:
         """The ranking of a mode; for another target than the usual one it is made when it is first asked for."""
+        shown, k = self.shown_standing(mode, target), self.mode(mode)
+        if shown is None and target is not None:
+            shown = self._others[k, target] = Standing(self.populations[k], self.snapshot, target)
+        return shown or self.standings[k]
+
+    def shown_standing(self, mode: str, target: str | None) -> Standing | None:
+        """The same where it was made already: a decision waits for no ranking. None where nobody has seen it yet."""
         k = self.mode(mode)
         usual = self.standings[k]
         if target is None or target == usual.target or (usual.target is None and target == DEFAULT_TARGET):
             return usual
-        if (k, target) not in self._others:
-            self._others[k, target] = Standing(self.populations[k], self.snapshot, target)
-        return self._others[k, target]
+        return self._others.get((k, target))
 
     def target(self, mode: str, target: str | None = None) -> str:
         """The target that a decision is about, where none is named: the one that is ranked by."""
