@@ -11,6 +11,7 @@ from ringleader.judge.binary import blind_likelihood, fit_binary
 from ringleader.judge.head import Head, Judgement, head_table
 from ringleader.judge.inputs import Inputs, label_free_inputs, with_association
 from ringleader.judge.neighbours import (
+    LEAST_GAIN,
     LEAST_MODES,
     FirstRound,
     first_round,
@@ -131,7 +132,7 @@ class Judge:
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:
             other = self._fit(target, self.inputs(target.mode, target.name, True))
-            if _labels_likelihood(other) > _labels_likelihood(head):
+            if _labels_likelihood(other) - _labels_likelihood(head) >= LEAST_GAIN:
                 return other
         return head
 
