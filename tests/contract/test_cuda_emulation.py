@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bits import results
 
-from ringleader.kernels.cuda import arguments
+from ringleader.kernels.cuda import arguments, pairs
 from ringleader.kernels.cuda.backend import CudaBackend
 from ringleader.kernels.cuda.device import FILES, source_text
 from ringleader.kernels.cuda.emulated import OPTIONS, SOURCE, EmulatedDevice, compiler
@@ -83,8 +83,10 @@ KERNEL(diverge)
 def test_host_and_kernels_agree_on_structures_and_sizes(tmp_path: Path, rank: int) -> None:
     text = """
 #include "sums.h"
+#include "pairs.cu"
 extern "C" size_t sizes(int which) {
-    const size_t all[] = {sizeof(View), sizeof(Lists), sizeof(Rule), sizeof(Labels), sizeof(Carried), SUMS};
+    const size_t all[] = {sizeof(View), sizeof(Lists), sizeof(Rule), sizeof(Labels), sizeof(Carried), sizeof(Meetings),
+                          sizeof(Chance), FILTER_BITS, SUMS};
     return all[which];
 }
 extern "C" size_t scratch() { return (char*)scratch_of((char*)0).places - (char*)0; }
@@ -94,8 +96,9 @@ extern "C" size_t scratch() { return (char*)scratch_of((char*)0).places - (char*
     form = arguments.Form(rank, "float", 3, 5)
     structures = [arguments.ViewArgument, arguments.ListsArgument, arguments.RuleArgument]
     structures += [arguments.LabelsArgument, arguments.CarriedArgument]
-    expected = [ctypes.sizeof(structure) for structure in structures] + [form.sums]
-    assert [library.sizes(which) for which in range(6)] == expected
+    structures += [pairs.MeetingsArgument, pairs.ChanceArgument]
+    expected = [ctypes.sizeof(structure) for structure in structures] + [pairs.FILTER_BITS, form.sums]
+    assert [library.sizes(which) for which in range(9)] == expected
     assert library.scratch() + 4 * 32 * 8 == form.shared
 
 

@@ -230,7 +230,8 @@ def _start(
             lockstep = cluster.lockstep()
             cluster.release()  # the sweeps need the memory
         else:
-            lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"])
+            counting = config.backend if config.backend.startswith("cuda") else "numba"
+            lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"], backend=counting)
         rows = start_rows(lockstep, config.rank, config.seed)
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)

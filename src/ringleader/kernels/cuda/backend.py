@@ -11,9 +11,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Factors, Floats
+from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_lists, check_view
+from ringleader.kernels.cuda import pairs
 from ringleader.kernels.cuda.arguments import (
     LANES,
     POINTER,
@@ -26,7 +27,7 @@ from ringleader.kernels.cuda.arguments import (
     rule_argument,
     view_argument,
 )
-from ringleader.kernels.cuda.copies import KEPT_BYTES, Device, DeviceCopies
+from ringleader.kernels.cuda.copies import KEPT_BYTES, Device, DeviceCopies, Span
 from ringleader.kernels.cuda.host_tensor import DrawnCells, StreamedTuples, spans_of
 from ringleader.kernels.cuda.plans import fold, plan
 from ringleader.kernels.cuda.replicas import Replicas
@@ -43,6 +44,7 @@ from ringleader.kernels.layout import (
     Terms,
     View,
 )
+from ringleader.kernels.pair_layout import Exposure, Groups, PairRule
 from ringleader.kernels.single_block import head_moments, rows_log_prior
 
 PIECE = 4096
@@ -71,7 +73,7 @@ class CudaBackend:
     A tensor that does not fit into the device's memory stays on the host (``StreamedTuples``), and operations come in
     ranges (``Streaming``); so they do with several devices, among which sweeps split the ranges.
 
-    Pair counting runs on ``host``, the compiled backend: it is a walk through hash tables that no lane shares.
+    ``host``, the compiled backend, sorts, finds third parties, and counts pairs where those are more than fit.
     """
 
     head_moments = staticmethod(head_moments)
@@ -79,12 +81,11 @@ class CudaBackend:
     def __init__(self, name: str, devices: Device | Sequence[Device], host: Any) -> None:
         self.devices = tuple(devices) if isinstance(devices, Sequence) else (devices,)
         self.name, self.device, self.host, self.kind = name, self.devices[0], host, self.devices[0].kind
-        self.stable_order, self.lockstep_of_actors = host.stable_order, host.lockstep_of_actors
-        self.support_of_groups, self.topic_counts = host.support_of_groups, host.topic_counts
+        self.stable_order, self.support_of_groups = host.stable_order, host.support_of_groups
+        self.topic_counts = host.topic_counts
         every = [DeviceCopies(device) for device in self.devices]
         self._copies, self._streaming, self._replicas = every[0], Streaming(every), Replicas(every)
-        self._here, self._at, self._back = every[0].here, every[0].at, every[0].back
-        self._launch = every[0].launch
+        self._here, self._at, self._back, self._launch = every[0].here, every[0].at, every[0].back, every[0].launch
         self._decided: dict[int, tuple[Any, bool]] = {}  # which tensors are on the device
 
     def __reduce__(self) -> tuple[type[CudaBackend], tuple[str, tuple[Device, ...], Any]]:
@@ -307,6 +308,15 @@ class CudaBackend:
 
         self._run(view, blocks, rule, form, launch, revisit=True)
         return found[0], found[1], found[2]
+
+    @_guarded
+    def lockstep_of_actors(
+        self, groups: Groups, exposure: Exposure, rule: PairRule, scores: Floats, lengths: Numbers, span: Span
+    ) -> pairs.Found:
+        given, found = (groups, exposure, rule, scores, lengths), None
+        if span == (0, len(groups.actor_offsets) - 1):
+            found = pairs.lockstep_of_actors(self._copies, *given)
+        return found or pairs.in_parts(functools.partial(self.host.lockstep_of_actors, *given), span)
 
     def _moments(
         self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None

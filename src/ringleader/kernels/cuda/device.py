@@ -25,6 +25,7 @@ FILES = {
     "sweep.cu": ("sweep_blocks",),
     "evidence.cu": ("leave_one_out",),
     "entries.cu": ("draw_negatives", "expand_lines", "drawn_keys", "log_odds", "log_likelihood"),
+    "pairs.cu": ("write_pairs", "mark_pairs", "find_meetings", "judge_pairs", "score_memberships"),
 }
 FILE_OF = {kernel: name for name, kernels in FILES.items() for kernel in kernels}
 LEAST_CAPABILITY = 70  # lanes that meet by name

@@ -22,7 +22,7 @@ from ringleader.kernels.cuda.arguments import Form
 from ringleader.kernels.cuda.copies import lost
 
 SOURCE = Path(__file__).parent / "source"
-FILES = ("chunks.cu", "moments.cu", "sweep.cu", "evidence.cu", "entries.cu")
+FILES = ("chunks.cu", "moments.cu", "sweep.cu", "evidence.cu", "entries.cu", "pairs.cu")
 # Some systems check long jumps and take those between fibres for damage: -U_FORTIFY_SOURCE.
 OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-DEMULATED")
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
-from ringleader.kernels.protocol import get_backend
+from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.shares.cells import CellShare, Lookup
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, expose, groups_of_actors, meet
@@ -52,11 +52,19 @@ class CountedSide(NamedTuple):
 
 
 def count_side(
-    home: CellShare, actor: int, chosen: Bools, settings: LockstepSettings, threads: int, tastes: Floats, drawn: Floats
+    home: CellShare,
+    actor: int,
+    chosen: Bools,
+    settings: LockstepSettings,
+    threads: int,
+    tastes: Floats,
+    drawn: Floats,
+    backend: str = "numba",
 ) -> CountedSide:
     """The largest LLR and the largest score over all cuts of the cells ``chosen``.
 
     tastes, drawn : of the actors owned here, (n_own, K), see ``Exposure``.
+    backend : which one counts the pairs.
     """
     n = home.shape[actor]
     graph = sparse.csr_array((home.size(actor), n))
@@ -71,7 +79,7 @@ def count_side(
         for places in cuts_on(there.tensor, actor, item, settings):
             here = places._replace(items=places.items[cells], windows=places.windows[cells])
             meetings = meet(there, who, n, here, settings)
-            own, support, pairs = _count(there, actor, meetings, settings, threads, tastes, drawn)
+            own, support, pairs = _count(there, actor, meetings, settings, threads, tastes, drawn, get_backend(backend))
             where = cells[meetings.cells]
             loud[where] = np.maximum(loud[where], own[meetings.seats])
             louder[where] = np.maximum(louder[where], (own + settings.third_parties * support)[meetings.seats])
@@ -90,6 +98,7 @@ def _count(
     threads: int,
     tastes: Floats,
     drawn: Floats,
+    backend: Backend,
 ) -> tuple[Floats, Floats, sparse.csr_array]:
     """Score and support of every membership on the items owned here, and the LLR of the pairs of the actors owned."""
     sent = sent_tables(share, actor, meetings)
@@ -107,9 +116,10 @@ def _count(
     size = np.diff(groups.offsets)
 
     def count(span: tuple[int, int]) -> tuple[Codes, Floats, Floats]:
-        return get_backend().lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
+        return backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
 
-    parts = _deal(count, _total(size[groups.actor_groups], groups.actor_offsets), n, threads)
+    cost = _total(size[groups.actor_groups], groups.actor_offsets)
+    parts = _deal(count, cost, n, threads) if backend.kind == "cpu" else [count((0, n))]  # a GPU takes all at once
     columns, values, beyond_tastes = (np.concatenate(column) for column in zip(*parts, strict=True))
     columns = np.asarray(lookup.named(columns), np.int32)
     length = np.zeros(share.size(actor), np.int64)

@@ -177,6 +177,7 @@ def find_lockstep(
     *,
     actor: int | str = 0,
     threads: int | None = None,
+    backend: str = "numba",
 ) -> Lockstep:
     """Find who meets whom, and how far beyond chance.
 
@@ -186,6 +187,7 @@ def find_lockstep(
         those of the cells held here.
     actor : the mode whose entities act together.
     threads : by default as many as this process may use; the answer is the same.
+    backend : which one counts the pairs; that of a GPU may differ in the last bits.
     """
     home = as_share(cells)
     settings = LockstepSettings() if settings is None else settings
@@ -199,8 +201,9 @@ def find_lockstep(
     wanted = list(zip(chosen, drawn, (settings, settings), strict=True))
     if settings.popularity:
         wanted.append((*wanted[1][:2], settings.replace(popularity=0.0)))
-    dealt = Threads(threads) if home.alone else Threads(1)  # processes talk to each other in one order
-    counted = dealt.map(lambda one: count_side(home, k, one[0], one[2], threads, shares, one[1]), wanted)
+    # Processes talk to each other in one order, and a GPU has the memory for one side at a time.
+    dealt = Threads(threads if home.alone and backend == "numba" else 1)
+    counted = dealt.map(lambda one: count_side(home, k, one[0], one[2], threads, shares, one[1], backend), wanted)
     boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted[:2])
     crowded = counted[-1].scores
     groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))

@@ -3,7 +3,7 @@
 // A launch runs its warps one after the other. Lanes run in the order that `descending` says, so that a missing
 // __syncwarp shows as a difference between the two orders; lanes that meet at different lines are an error; shared
 // memory starts as NaN. Only what the kernels use is here: blocks of one warp, __syncwarp, __shfl_sync,
-// __shfl_xor_sync and the 8 x 8 x 4 product of all lanes.
+// __shfl_xor_sync, atomicOr and the 8 x 8 x 4 product of all lanes.
 #pragma once
 
 #include <csetjmp>
@@ -21,6 +21,7 @@ using std::fabs;
 using std::fma;
 using std::fmax;
 using std::fmin;
+using std::log;
 using std::log1p;
 using std::sqrt;
 
@@ -190,6 +191,7 @@ inline T fetch(const T* place) {
 #define __syncwarp() emulation::wait(__LINE__)
 #define __shfl_sync(mask, value, from) emulation::exchange(value, from, __LINE__)
 #define __shfl_xor_sync(mask, value, bits) emulation::exchange(value, emulation::warp->current ^ (bits), __LINE__)
+#define atomicOr(place, bits) (*(place) |= (bits))  // warps run one after the other
 #define MULTIPLY_ADD(even, odd, a, b) emulation::multiply_add(even, odd, a, b, __LINE__)
 #define KERNEL(name)                                                                                            \
     extern "C" int launch_##name(unsigned blocks, size_t shared, void** arguments, int descending) {            \
