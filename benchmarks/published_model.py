@@ -24,10 +24,11 @@ from ringleader.evaluation.paper.methods import LEARNERS, PaperMarket, paper_mar
 from ringleader.evaluation.protocol import Split
 from ringleader.evaluation.results import markdown_table
 from ringleader.kernels.logistic import log_logistic
-from ringleader.model.evidence import ReviewEvidence, entity_evidence, review_evidence
+from ringleader.model.evidence import ReviewEvidence, review_evidence
 from ringleader.model.posterior import head_log_odds
 from ringleader.model.priors import head_step, labelled_rows
 from ringleader.model.start import fresh_heads
+from ringleader.signals.evidence import entity_evidence
 
 RANDOM = {"settings": {"start": "half-normal", "head_evidence": False}, "epochs": 20}
 ROWS = {"settings": {"head_evidence": False}}

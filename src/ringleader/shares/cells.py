@@ -313,12 +313,6 @@ class Lookup:
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), *lists
 
 
-def look_up(share: CellShare, mode: int, own: Array, codes: Array) -> Array:
-    """Values of entities (n, ...), from those that every process gives of its own (n_own, ...)."""
-    lookup = Lookup(share, mode, codes)
-    return np.asarray(lookup.rows(own)[lookup.places(codes)])
-
-
 def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:
     """For each mode where the entities of each worker begin, (P + 1,): ranges of whole runs, of about as many cells."""
     bounds = []
