@@ -95,6 +95,30 @@ def test_generate_does_not_overwrite(tmp_path: Path) -> None:
     assert (tmp_path / "labels.csv").read_text() != "mine"
 
 
+OUTPUTS: dict[str, tuple[str | Path, ...]] = {
+    "score": ("score", GOLDEN, "--mode", "seller", "--output", "PLACE.csv"),
+    "report": ("report", GOLDEN, "--output", "PLACE.html"),
+    "cores": ("cores", GOLDEN, "--output", "PLACE"),
+    "decisions": ("decisions", GOLDEN, "--output", "PLACE.csv"),
+    "generate": ("generate", "PLACE", "--reviews", "1000"),
+}
+
+
+REASONS = r"File name too long|No such file|File exists|denied|not permitted|[Nn]ot a directory"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc, where nobody may write, is Linux's")
+@pytest.mark.parametrize("command", OUTPUTS)
+@pytest.mark.parametrize("place", ["too long", "not writable", "below a file"])
+def test_a_place_that_cannot_be_written_to_ends_in_a_sentence(command: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    where = {"too long": tmp_path / ("n" * 300), "not writable": "/proc/nowhere", "below a file": tmp_path / "file/x"}
+    words = [str(word).replace("PLACE", str(where[place])) for word in OUTPUTS[command]]
+    with pytest.raises(StorageError, match=REASONS):
+        run(*words)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_a_page_of_others_is_not_overwritten_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "report.html").write_text("<p>mine</p>")

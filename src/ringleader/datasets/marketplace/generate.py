@@ -51,7 +51,7 @@ class Marketplace:
         Files of these names that are there are refused, unless they are to be overwritten.
         """
         target = Path(folder)
-        there = [name for name in FILES if (target / name).exists()]
+        there = [name for name in FILES if os.path.exists(target / name)]
         if there and not overwrite:
             raise StorageError(f"{target} holds {' and '.join(there)} already; choose another folder, or --overwrite")
         try:
