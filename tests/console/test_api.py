@@ -69,6 +69,20 @@ def test_a_2xx_is_on_disk_and_the_model_learns(opened: Opened) -> None:
     assert (item["label"], item["verdict"]) == (1, "bad")
 
 
+def test_a_decision_notes_the_run_that_was_looked_at(opened: Opened) -> None:
+    client = opened.client()
+    body = {"mode": "seller", "entity": "s3", "verdict": "good"}
+    before = client.get("/api/v1/account", params={"mode": "seller", "entity": "s4"}).json()
+    client.post("/api/v1/decisions", json=body)
+    opened.wait_for_run(1)
+    late = client.post("/api/v1/decisions", json={**body, "entity": "s4"}, headers={"Snapshot-Seen": "1"}).json()
+    assert (late["snapshot_seen"], late["score_seen"]) == ("1", before["score"])
+    for run in ("0", "x", "9" * 40):
+        answer = client.post("/api/v1/decisions", json=body, headers={"Snapshot-Seen": run})
+        assert answer.status_code == 422
+    assert opened.console.live.store.last == 2
+
+
 def test_the_same_key_is_one_decision_and_another_body_under_it_is_refused(opened: Opened) -> None:
     client = opened.client()
     body = {"mode": "seller", "entity": "s3", "verdict": "good"}

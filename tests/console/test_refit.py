@@ -202,15 +202,27 @@ def test_the_refit_comes_behind_the_pages(
     assert seen == [min(own + NICENESS, 19)] * 2
 
 
-def test_the_score_that_a_decision_notes_is_of_its_own_target(parts: tuple[DecisionStore, Live, Refitter]) -> None:
+def test_the_score_that_a_decision_notes_is_of_its_target_and_of_the_run_that_was_seen(
+    parts: tuple[DecisionStore, Live, Refitter],
+) -> None:
     store, live, worker = parts
     for name, verdict in (("rings1", "bad"), ("s3", "good"), ("s4", "good")):
         store.append([Draft("seller", name, "bought", verdict)], key=name, who="ada")  # type: ignore[arg-type]
     served = worker.refit_now()
     console = Console(live, worker, Keys(), 1)
     code = served.standing("seller").population.code("s9")
-    assert console.draft(served, "seller", "s9", "bad").score_seen == served.standing("seller").score[code]
+    seen = served.standing("seller").score[code]
+    assert console.draft(served, "seller", "s9", "bad").score_seen == seen
     assert console.draft(served, "seller", "s9", "bad", target="bought").score_seen is None  # nobody has seen one yet
-    other = served.standing("seller", "bought").score[code]
-    assert other != served.standing("seller").score[code]
-    assert console.draft(served, "seller", "s9", "bad", target="bought").score_seen == other
+    bought = served.standing("seller", "bought").score[code]
+    assert bought != seen and console.draft(served, "seller", "s9", "bad", target="bought").score_seen == bought
+    decide(store, "s9", "good")
+    newer = worker.refit_now()
+    assert newer.standing("seller").score[code] != seen
+    drafts = [console.draft(newer, "seller", "s9", "bad", run=run) for run in (served.number, newer.number, 99)]
+    assert [(d.score_seen, d.snapshot_seen) for d in drafts] == [
+        (seen, str(served.number)),
+        (newer.standing("seller").score[code], str(newer.number)),
+        (None, "99"),
+    ]
+    assert console.draft(newer, "seller", "s9", "bad", target="bought", run=served.number).score_seen == bought

@@ -94,6 +94,7 @@ def card(
     most = 6 if brief else 12
     return {
         "row": row,
+        "run": served.number,
         "of": account.of,
         "note": account.note[:1].upper() + account.note[1:] + ".",
         "reasons_for": [_reason(served, addresses, r) for r in account.reasons_for[:most]],

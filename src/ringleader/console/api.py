@@ -197,12 +197,15 @@ def api_router(console: Console) -> APIRouter:
         response: Response,
         idempotency_key: Key = None,
         if_match: Annotated[str | None, Header(alias="If-Match", max_length=40)] = None,
+        snapshot_seen: Annotated[int | None, Header(alias="Snapshot-Seen", ge=1, le=2**62)] = None,
     ) -> DecisionItem:
         """Decides on an account. A 2xx means that it is on disk: 201 the first time, 200 for the same key again."""
         who, expected = console.who(request.cookies), seen(if_match)
 
         def saved() -> tuple[list[Decision], bool]:
-            draft = console.draft(live.served, body.mode, body.entity, body.verdict, body.note, body.target)
+            draft = console.draft(
+                live.served, body.mode, body.entity, body.verdict, body.note, body.target, snapshot_seen
+            )
             return console.decide([draft], key=idempotency_key, who=who, expected=expected)
 
         (made,), new = await console.threads.decide(saved)

@@ -55,17 +55,23 @@ class Console:
         return code
 
     def draft(
-        self, served: Served, mode: str, entity: str, verdict: Verdict, note: str = "", target: str | None = None
+        self,
+        served: Served,
+        mode: str,
+        entity: str,
+        verdict: Verdict,
+        note: str = "",
+        target: str | None = None,
+        run: int | None = None,
     ) -> Draft:
-        """A decision with what the person saw."""
+        """A decision with what the person saw: the ranking of a run, the one that is served where none is named."""
         code = self.code(served, mode, entity)
         wanted = served.target(mode, target)
         names = {t.name for t in served.snapshot.targets}
         if target is not None and names and target not in names:
             raise SettingsError(f"there is no target {harmless(target)!r}; choose {', '.join(sorted(names))}")
-        standing = served.shown_standing(mode, target)
-        score = float(standing.score[code]) if standing is not None else None
-        return Draft(mode, entity, wanted, verdict, note.strip(), score, str(served.number))
+        score = self.live.score_seen(served, run, mode, code, wanted)
+        return Draft(mode, entity, wanted, verdict, note.strip(), score, str(run or served.number))
 
     def decide(
         self, drafts: Sequence[Draft], *, key: str | None, who: str, expected: int | None = None

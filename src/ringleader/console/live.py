@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Numbers
+from ringleader.arrays import Floats, Numbers
 from ringleader.console.decisions import Decision, DecisionStore, RunRecord
 from ringleader.console.population import Population, Standing
 from ringleader.cores import Cores
@@ -27,6 +27,8 @@ from ringleader.wording import counted, harmless, plural
 
 FIRST = 50
 """Accounts at the head of a ranking whose coming and going is told."""
+RECENT = 8
+"""Rankings before the one that is served whose scores are kept: a page may still show them when somebody decides."""
 MANY = 200
 """Decisions made at once that pages are told of one by one."""
 
@@ -84,18 +86,18 @@ class Served:
 
     def standing(self, mode: str, target: str | None = None) -> Standing:
         """The ranking of a mode; for another target than the usual one it is made when it is first asked for."""
-        shown, k = self.shown_standing(mode, target), self.mode(mode)
-        if shown is None and target is not None:
-            shown = self._others[k, target] = Standing(self.populations[k], self.snapshot, target)
-        return shown or self.standings[k]
-
-    def shown_standing(self, mode: str, target: str | None) -> Standing | None:
-        """The same where it was made already: a decision waits for no ranking. None where nobody has seen it yet."""
         k = self.mode(mode)
         usual = self.standings[k]
         if target is None or target == usual.target or (usual.target is None and target == DEFAULT_TARGET):
             return usual
-        return self._others.get((k, target))
+        if (k, target) not in self._others:
+            self._others[k, target] = Standing(self.populations[k], self.snapshot, target)
+        return self._others[k, target]
+
+    def shown_scores(self) -> dict[tuple[int, str], Floats]:
+        """By mode and target, the scores of the rankings that were made: those that somebody can have seen."""
+        usual = {(k, standing.target or DEFAULT_TARGET): standing.score for k, standing in self.standings.items()}
+        return {key: standing.score for key, standing in list(self._others.items())} | usual
 
     def target(self, mode: str, target: str | None = None) -> str:
         """The target that a decision is about, where none is named: the one that is ranked by."""
@@ -198,6 +200,7 @@ class Live:
         self.folder, self.store = Path(folder), store
         self._served = served
         self._verdicts: dict[tuple[str, str], Verdicts] = {}
+        self._recent: dict[int, Mapping[tuple[int, str], Floats]] = {}
         self._listeners: list[Callable[[Mapping[str, Any]], None]] = []
         self._lock = threading.Lock()
         self.refit_state: Mapping[str, Any] = {"state": "idle"}
@@ -210,9 +213,19 @@ class Live:
     def swap(self, served: Served) -> None:
         """Serves another snapshot from now on."""
         with self._lock:
-            if served.tensor is not self._served.tensor:
-                self._verdicts = {}
+            if served.tensor is self._served.tensor:
+                before = [*self._recent.items(), (self._served.number, self._served.shown_scores())]
+                self._recent = dict(before[-RECENT:])
+            else:
+                self._verdicts, self._recent = {}, {}
             self._served = served
+
+    def score_seen(self, served: Served, run: int | None, mode: str, code: int, target: str) -> float | None:
+        """The score of an account in a run that somebody looked at, the one that is served where none is named; None
+        where nobody can have seen one, or it is long gone."""
+        shown = served.shown_scores() if run in (None, served.number) else self._recent.get(run or 0, {})
+        scores = shown.get((served.mode(mode), target))
+        return float(scores[code]) if scores is not None else None
 
     def verdicts(self, mode: str, target: str) -> Verdicts:
         """What was decided of a mode's accounts."""

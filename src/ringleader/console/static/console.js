@@ -97,7 +97,6 @@
     if (event.kind === "run" || event.kind === "hello") {
       find("#sentence").textContent = event.sentence;
       find(".strip-right a").textContent = `run ${event.run}`;
-      document.body.dataset.run = event.run;
     }
     if (event.kind === "run") {
       banner("failed", "", "");
@@ -167,7 +166,8 @@
   function entryOf(holder, verdict) {
     const { mode, entity, target, head, code } = holder.dataset;
     const note = find("textarea[name=note]", holder);
-    return { mode, entity, target, head: Number(head), code: Number(code), verdict, note: note ? note.value.trim() : "", url: urlOf(holder) };
+    const { run } = holder.closest("[data-run]").dataset;
+    return { mode, entity, target, head: Number(head), code: Number(code), verdict, run, note: note ? note.value.trim() : "", url: urlOf(holder) };
   }
   const urlOf = (holder) => holder.dataset.url || (holder.closest("[data-url]") || { dataset: {} }).dataset.url || location.pathname;
 

@@ -53,6 +53,7 @@
       return fetch(`/api/v1/decisions/${entry.reverts}/revert`, { method: "POST", headers, body: "{}" });
     }
     if (entry.head !== undefined) headers["If-Match"] = `"${Math.max(entry.head, heads.get(account(entry)) || 0)}"`;
+    if (entry.run) headers["Snapshot-Seen"] = entry.run;
     const { mode, entity, verdict, note, target } = entry;
     return fetch("/api/v1/decisions", {
       method: "POST", headers, body: JSON.stringify({ mode, entity, verdict, note: note || "", target }),
