@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -67,6 +68,16 @@ def test_a_2xx_is_on_disk_and_the_model_learns(opened: Opened) -> None:
     assert (status["learned"], status["until"], status["last"]) == (1, 1, 1)
     item = client.get("/api/v1/entities", params={"mode": "seller", "q": "rings5"}).json()["items"][0]
     assert (item["label"], item["verdict"]) == (1, "bad")
+
+
+def test_what_a_page_of_another_model_sends_is_refused(opened: Opened) -> None:
+    client = opened.client()
+    body = {"mode": "seller", "entity": "s3", "verdict": "good"}
+    model = re.search(r'data-model="(\w+)"', client.get("/").text)[1]  # type: ignore[index]
+    assert client.post("/api/v1/decisions", json=body, headers={"Ringleader-Model": "x"}).status_code == 412
+    assert client.post("/api/v1/decisions", json=body, headers={"Ringleader-Model": model}).status_code == 201
+    assert client.post("/api/v1/decisions/1/revert", headers={"Ringleader-Model": "x"}).status_code == 412
+    assert [event.verdict for event in opened.console.live.store.events()] == ["good"]
 
 
 def test_a_decision_notes_the_run_that_was_looked_at(opened: Opened) -> None:

@@ -43,10 +43,12 @@ def test_decisions_that_wait_go_to_no_other_model(
         expect(tab.locator("#unsaved")).to_contain_text("Not saved: 1 decision is kept in this browser")
         other, stop = run_console(tmp_path / "other", one.port)
         try:
-            tab.goto(other.link())
-            expect(tab.locator("#elsewhere")).to_contain_text("1 decision on another model")
-            tab.goto(f"{other.url}/sellers/s3")
-            tab.keyboard.press("g")
+            second = tab.context.new_page()
+            second.goto(other.link())
+            expect(second.locator("#elsewhere")).to_contain_text("1 decision on another model")
+            expect(tab.locator("#unsaved")).to_contain_text("Another model is served here now")
+            second.goto(f"{other.url}/sellers/s3")
+            second.keyboard.press("g")
             saved(other, 1)
             assert [e.entity for e in other.console.live.store.events()] == ["s3"]
         finally:

@@ -21,6 +21,7 @@ Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE)]
 Mode = Annotated[str, Query(max_length=200)]
 TargetName = Annotated[str | None, Query(max_length=200)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+ModelName = Annotated[str | None, Header(alias="Ringleader-Model", max_length=200)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDetails, "description": text}
     for status, text in (
@@ -28,6 +29,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (403, "Another site asked"),
         (404, "Not there"),
         (409, "Decided meanwhile"),
+        (412, "Another model is served"),
         (422, "Makes no sense"),
         (507, "The disk is full"),
     )
@@ -198,8 +200,10 @@ def api_router(console: Console) -> APIRouter:
         idempotency_key: Key = None,
         if_match: Annotated[str | None, Header(alias="If-Match", max_length=40)] = None,
         snapshot_seen: Annotated[int | None, Header(alias="Snapshot-Seen", ge=1, le=2**62)] = None,
+        model: ModelName = None,
     ) -> DecisionItem:
         """Decides on an account. A 2xx means that it is on disk: 201 the first time, 200 for the same key again."""
+        console.check_model(model)
         who, expected = console.who(request.cookies), seen(if_match)
 
         def saved() -> tuple[list[Decision], bool]:
@@ -220,8 +224,10 @@ def api_router(console: Console) -> APIRouter:
         response: Response,
         body: RevertRequest | None = None,
         idempotency_key: Key = None,
+        model: ModelName = None,
     ) -> DecisionPage:
         """Takes a decision back, and with it all that were made at once with it."""
+        console.check_model(model)
         who, note = console.who(request.cookies), body.note if body else ""
         made, new = await console.threads.decide(console.revert, number, key=idempotency_key, who=who, note=note)
         response.status_code = 201 if new else 200

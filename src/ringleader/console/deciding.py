@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import re
 import secrets
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import unquote
 
 from ringleader.console.decisions import Decision, Draft
@@ -25,6 +28,10 @@ class UnknownError(SettingsError):
     """What was asked for is not there."""
 
 
+class OtherModelError(SettingsError):
+    """What was decided is about another model than the one that is served."""
+
+
 @dataclass(frozen=True)
 class Console:
     """What every page of a running console shares."""
@@ -34,6 +41,17 @@ class Console:
     keys: Keys
     port: int
     threads: Threads = field(default_factory=Threads)
+
+    @cached_property
+    def model(self) -> str:
+        """What tells the model from others that the same browser saw at the same address."""
+        place = f"{socket.gethostname()}:{self.live.folder.resolve()}"
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def check_model(self, named: str | None) -> None:
+        """Refuses what a page of another model sends that this address served before."""
+        if named is not None and named != self.model:
+            raise OtherModelError("another model is served here now; the decision is of the one before")
 
     @property
     def who_cookie(self) -> str:

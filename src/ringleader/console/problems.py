@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ringleader.console.deciding import UnknownError
+from ringleader.console.deciding import OtherModelError, UnknownError
 from ringleader.errors import ConflictError, ModelFileError, RingleaderError, StorageError
 from ringleader.wording import json_ready
 
@@ -15,6 +15,7 @@ TITLES = {
     404: "Not found",
     405: "Not allowed",
     409: "Decided meanwhile",
+    412: "Another model",
     415: "Not JSON",
     422: "Makes no sense",
     500: "A mistake of the console",
@@ -36,6 +37,8 @@ def status_of(error: RingleaderError) -> int:
     """The HTTP status of an error."""
     if isinstance(error, UnknownError):
         return 404
+    if isinstance(error, OtherModelError):
+        return 412
     if isinstance(error, ConflictError):
         return 409
     if isinstance(error, (StorageError, ModelFileError)):

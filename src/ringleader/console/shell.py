@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import socket
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -48,7 +45,6 @@ class Pages:
         }
         for template in (files("ringleader.console") / "templates").iterdir():
             self.templates.get_template(template.name)  # read and compiled before the first person waits for it
-        self.model = model_name(self.live.folder)
         self._addresses: tuple[Served, Addresses] | None = None
 
     def addresses(self, served: Served) -> Addresses:
@@ -87,7 +83,7 @@ class Pages:
             "nav": [{"url": url, "name": name, "current": _is_at(path, url)} for url, name in named],
             "run": served.number,
             "last": self.live.store.last,
-            "model": self.model,
+            "model": self.console.model,
             "state": self.live.refit_state["state"],
             "sentence": served.sentence,
             "who": self.console.who(request.cookies),
@@ -119,12 +115,6 @@ class Pages:
             kind = "good" if all((t.values > 0).all() for t in targets) else "bad"
             say("info", f"All known accounts are of one kind. Probabilities need both: decide on some {kind} ones too.")
         return notices
-
-
-def model_name(folder: Path) -> str:
-    """What tells the model of a folder from others that the same browser saw at the same address."""
-    place = f"{socket.gethostname()}:{folder.resolve()}"
-    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def probability(value: float) -> str:

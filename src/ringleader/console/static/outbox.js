@@ -48,7 +48,7 @@
   }
 
   async function send(entry) {
-    const headers = { "Content-Type": "application/json", "Idempotency-Key": entry.key };
+    const headers = { "Content-Type": "application/json", "Idempotency-Key": entry.key, "Ringleader-Model": model };
     if (entry.reverts) {
       return fetch(`/api/v1/decisions/${entry.reverts}/revert`, { method: "POST", headers, body: "{}" });
     }
@@ -80,6 +80,8 @@
           tell({ kind: "saved", entry, decision });
         } else if (answer.status === 401) {
           return wait("The session has ended: open the link that ringleader serve printed in this browser.");
+        } else if (answer.status === 412) {
+          return wait("Another model is served here now.");
         } else if (answer.status >= 500) {
           return wait(answer.status === 507 ? "The disk is full or cannot be written." : "The console made a mistake.");
         } else {
