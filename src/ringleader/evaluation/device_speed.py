@@ -149,9 +149,13 @@ def device_table(
     """
     xp = backend.device.xp
     pool = xp.get_default_memory_pool()
+    limit = pool.get_limit()
+    pool.set_limit(size=0)  # the drawing may take what it needs
     market = draw_market(backend, cells, market_sizes(cells), rank, on_host=on_host)
+    pool.free_all_blocks()
+    pool.set_limit(size=limit)
     sweep = DeviceSweep(backend, market, negatives)
-    pool.free_all_blocks()  # what the drawing took
+    pool.free_all_blocks()  # what laying it out took
     sweep.run()  # compiles
     runs = [sweep.run() for _ in range(repeats)]
     memory = pool.total_bytes()

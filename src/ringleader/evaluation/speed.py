@@ -212,13 +212,17 @@ def speed_report(
 
 
 def device_report(sizes: Sequence[int], *, say: Say = lambda text: None) -> dict[str, list[dict[str, Any]]]:
-    """The table of ``ringleader benchmark speed --device cuda``: sweeps of drawn markets of so many reviews."""
+    """The table of ``ringleader benchmark speed --device cuda``: sweeps of drawn markets of so many reviews.
+
+    Where the memory of the GPU is limited, or several share the work, the markets begin on the host.
+    """
     from ringleader.evaluation.device_speed import device_table
 
-    backend = get_backend("cuda")
+    backend: Any = get_backend("cuda")
+    on_host = len(backend.devices) > 1 or backend.device.limit is not None
     rows = []
     for cells in sizes:
-        for row in device_table(backend, cells):
+        for row in device_table(backend, cells, on_host=on_host):
             rows.append(row._asdict())
             say(f"{row.what}: {row.value:,.2f} {row.unit}")
     return {"device": rows}
