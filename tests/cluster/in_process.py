@@ -17,6 +17,7 @@ class InProcess:
     def __init__(self, count: int, threads: int = 1) -> None:
         self.count, self.threads = count, threads
         self.exchanges = 0
+        self.watch = None
         self.bytes = 0
         self.restart()
 

@@ -130,6 +130,23 @@ def test_a_local_cluster_listens_on_loopback_alone(workers: Any) -> None:
     assert all("127.0.0.1" in line.split()[3] for line in ray_lines)
 
 
+def test_a_local_cluster_asks_for_its_token(workers: Any) -> None:
+    address = workers.ray.get_runtime_context().gcs_address
+    for process in workers.processes:  # those that the cluster started have the mode of the cluster
+        environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        assert b"RAY_AUTH_MODE=token" in environment
+    script = f"import ray; ray.init(address={address!r}, logging_level='ERROR')"
+    without = {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_gcs_rpc_server_connect_timeout_s": "1",
+    }
+    stranger = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **without}, capture_output=True, text=True, check=False
+    )
+    assert stranger.returncode != 0
+    assert "InvalidAuthToken" in stranger.stderr
+
+
 def test_an_address_where_nobody_answers_is_named() -> None:
     script = "import ringleader as rl\nwith rl.Ray(address='127.0.0.1:1').start(): pass"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -32,6 +32,7 @@ from ringleader.wording import counted, harmless
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.labels import Labels
+    from ringleader.learners.loop import Callback
     from ringleader.runtime.peers import Workers
     from ringleader.tensor.sparse import SparseTensor
 
@@ -109,6 +110,7 @@ def command(
 
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
+    from ringleader.cli.progress import say_event
     from ringleader.detector import RingDetector
     from ringleader.runtime.peers import started
 
@@ -134,8 +136,13 @@ def command(
     with locked(out, "fit", wait=wait, create=True):
         _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()
-        with run_warnings(quiet=as_json), started(cluster) as running:
+        events = as_json and cluster is not None and not VOICE.quiet
+        with run_warnings(quiet=as_json, events=events), started(cluster) as running:
+            if events and running is not None:
+                say_event("started", workers=running.count, threads=running.threads)
             tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
+            if events:
+                say_event("read", cells=tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
             _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
     summary = {**_summary(detector, out, time.perf_counter() - began), "warnings": warnings}
     if as_json:
@@ -157,19 +164,23 @@ def _learn(
     as_json: bool,
 ) -> None:
     """Fits with checkpoints, and says where a fit that is stopped can go on."""
-    from ringleader.cli.progress import Terminated, stop_signals, sweep_bar
+    from ringleader.cli.progress import Events, Terminated, stop_signals, sweep_bar
     from ringleader.snapshot import learn
     from ringleader.snapshot.resume import has_checkpoint
 
     entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
     try:
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+        count = 0 if runtime is None else runtime.count
+        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
+            callback: Callback = Events(entries, count) if as_json and count and not VOICE.quiet else bar
+            if runtime is not None:
+                runtime.watch = bar.step
             detector.snapshot_, _ = learn(
                 detector.get_params(),
                 tensor,
                 labels,
                 covariates,
-                callback=bar,
+                callback=callback,
                 checkpoint=out,
                 resume=resume,
                 at=now(),

@@ -1,18 +1,27 @@
-"""A progress bar on standard error: sweeps, rate, objective, time left. Silent where nobody looks."""
+"""Progress on standard error: a bar over sweeps, with rate, objective and time left; or, for programs, events as JSON.
+
+A bar is silent where nobody looks.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ringleader.cli.terminal import VOICE
 from ringleader.learners import SweepInfo
+from ringleader.wording import json_ready
+
+SWEEP = "sweep part"
+"""What workers call a sweep (``Workers.watch``)."""
 
 
 class Terminated(SystemExit):
@@ -20,34 +29,73 @@ class Terminated(SystemExit):
 
 
 class SweepBar:
-    """Shows each sweep as it ends; call it as a callback of ``fit``."""
+    """Shows each sweep as it ends; call it as a callback of ``fit``. On a cluster, ``step`` moves it within a sweep."""
 
-    def __init__(self, progress: Progress, entries: int) -> None:
+    def __init__(self, progress: Progress, entries: int, workers: int = 0) -> None:
+        """entries : of a sweep, on all workers together; workers : how many there are, 0 for this process alone."""
         self.progress, self.entries = progress, entries
-        self.task = progress.add_task("learning", total=None, figures="")
+        said = f"learning on {workers} workers" if workers > 1 else "learning"
+        self.task = progress.add_task(said, total=None, figures="", done="")
         self.last = time.perf_counter()
+        self.sweep, self.exchanges, self.most = 0, 0, 0
 
     def __call__(self, info: SweepInfo) -> None:
         now = time.perf_counter()
         rate = _short(self.entries / max(now - self.last, 1e-9))
         self.last = now
+        self.sweep, self.most = info.sweep, max(self.most, self.exchanges)
         figures = f"objective {info.log_posterior:,.0f}  {rate} entries/s"
-        self.progress.update(self.task, total=info.last_sweep, completed=info.sweep, figures=figures)
+        done = f"{info.sweep}/{info.last_sweep}"
+        self.progress.update(self.task, total=info.last_sweep, completed=info.sweep, figures=figures, done=done)
+
+    def step(self, program: str, exchanges: int) -> None:
+        """Workers have made some exchanges of a program; every sweep has as many."""
+        if program == SWEEP:
+            self.exchanges = exchanges
+            if self.most:
+                self.progress.update(self.task, completed=self.sweep + min(exchanges / self.most, 1.0))
+
+
+class Events:
+    """The same for programs that read along: one JSON object a line, on standard error."""
+
+    def __init__(self, entries: int, workers: int) -> None:
+        self.entries, self.workers, self.last = entries, workers, time.perf_counter()
+
+    def __call__(self, info: SweepInfo) -> None:
+        now = time.perf_counter()
+        seconds, self.last = max(now - self.last, 1e-9), now
+        say_event(
+            "sweep",
+            sweep=info.sweep,
+            of=info.last_sweep,
+            workers=self.workers,
+            entries_per_second=round(self.entries / seconds),
+            seconds=round(seconds, 3),
+            seconds_left=round(seconds * (info.last_sweep - info.sweep), 3),
+            log_posterior=info.log_posterior,
+        )
+
+
+def say_event(event: str, **about: Any) -> None:
+    """One event as a line of JSON on standard error."""
+    line = json.dumps(json_ready({"event": event, **about}), allow_nan=False, default=str)
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def sweep_bar(entries: int, *, quiet: bool) -> Iterator[SweepBar]:
+def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepBar]:
     """A bar over sweeps of ``entries`` each, on standard error, where that is a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[done]}"),
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=quiet or VOICE.quiet or not console.is_terminal) as progress:
-        yield SweepBar(progress, entries)
+        yield SweepBar(progress, entries, workers)
 
 
 @contextmanager

@@ -54,11 +54,18 @@ def _numeric(text: str) -> bool:
 
 
 @contextmanager
-def run_warnings(*, quiet: bool) -> Iterator[None]:
-    """Within it, what is warned of while a fit runs is said at once, in one line."""
+def run_warnings(*, quiet: bool, events: bool = False) -> Iterator[None]:
+    """Within it, what is warned of while a fit runs is said at once, in one line; with ``events`` as a line of JSON."""
+
+    def say(message: Warning | str, *about: object, **more: object) -> None:
+        if events:
+            print(json.dumps({"event": "note", "message": str(message)}), file=sys.stderr, flush=True)
+        else:
+            note(f"note: {message}", quiet=quiet)
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", RunWarning)
-        warnings.showwarning = lambda message, *_: note(f"note: {message}", quiet=quiet)
+        warnings.showwarning = say
         yield
 
 

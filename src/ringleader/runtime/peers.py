@@ -122,6 +122,10 @@ class _Peers:
         return answer
 
 
+Watch = Callable[[str, int], None]
+"""Is told what program workers run, and how many exchanges they have made in it."""
+
+
 class Runtime(Protocol):
     """Where a fit may run instead of in this process."""
 
@@ -134,11 +138,13 @@ class Workers(Runtime, Protocol):
 
     count: int
     threads: int  # of each
+    watch: Watch | None  # called after every exchange
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """``call(memory, peers, *arguments[p])`` in every worker p; their results in order.
 
-        Raises ``WorkerLost`` where a worker is gone; then ``restart`` makes new ones, with nothing in memory.
+        Raises ``WorkerLost`` where a worker is gone; then ``restart`` makes new ones, with nothing in memory. There may
+        be fewer of them: where a node is gone, those that are left do the work of all.
         """
 
     def restart(self) -> None:

@@ -51,6 +51,7 @@ class ClusterSignals:
         for attempt in range(ATTEMPTS):
             try:
                 if not self._dealt:
+                    self.bounds = cut_entities(self.tensor, self.workers.count)  # new workers may be fewer
                     self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
                     self._dealt = True
                 return self.workers.run(call, arguments)

@@ -152,13 +152,13 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
     if how["memory_limit"] is None:
         how["memory_limit"] = max(parse_memory(None) // workers.count, LEAST_MEMORY)
     how["threads"] = how["threads"] or workers.threads
-    arguments = [(os.fspath(source), strict, how)] * workers.count
+    arguments = (os.fspath(source), strict, how)
     try:
-        shares = workers.run(_read_share, arguments)
+        shares = workers.run(_read_share, [arguments] * workers.count)
     except WorkerLost as error:
         warn_of([f"{error}; new workers read the files again"], RunWarning)
         workers.restart()
-        shares = workers.run(_read_share, arguments)
+        shares = workers.run(_read_share, [arguments] * workers.count)
     coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
     together = []
     for parts in zip(*vocabularies, strict=True):

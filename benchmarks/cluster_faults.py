@@ -1,0 +1,374 @@
+"""Faults of a cluster at random moments of a fit: does it end in the bits of one process, or with a sentence?
+
+    python benchmarks/cluster_faults.py --fault worker --moments 20
+
+Every moment is one fit. ``worker`` and ``stop`` kill and stop a worker of a local cluster, ``driver`` kills the whole
+program and resumes it, ``disk`` fills the disk of a worker, ``corrupt`` cuts or overwrites one of a hundred files,
+``node`` and ``cut`` kill a node, and cut it off, that has a network namespace of its own (Linux, as root). The exit
+status is 1 where a fit ended in other bits, without a sentence, or not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import ringleader as rl
+from ringleader.errors import InputError, RingleaderError, StorageError
+from ringleader.runtime.peers import Peers
+
+SETTINGS: dict[str, Any] = {"rank": 8, "epochs": 4, "threads": 1, "random_state": 3}
+STORE = 100 * 2**20
+STOPPED_SECONDS = 4.0
+"""Time-out of workers where one is stopped."""
+HEALTH = {
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "3000",
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_health_check_failure_threshold": "5",
+}
+"""A node that is cut off counts as dead after some seconds, instead of half a minute."""
+MAIN = "from ringleader.cli import main; main()"
+
+
+def write_market(folder: Path, files: int, rows: int) -> tuple[Path, Path]:
+    """Reviews of ``files`` packed files, and labels."""
+    rng = np.random.default_rng(0)
+    (folder / "reviews").mkdir(parents=True)
+    for number in range(files):
+        frame = pd.DataFrame(
+            {
+                "reviewer": [f"u{n}" for n in rng.integers(0, 6_000, rows)],
+                "product": [f"p{n}" for n in rng.integers(0, 400, rows)],
+                "seller": [f"s{n}" for n in rng.integers(0, 40, rows)],
+                "rating": rng.integers(1, 6, rows),
+                "timestamp": rng.integers(1_600_000_000, 1_610_000_000, rows),
+            }
+        )
+        frame.to_csv(folder / "reviews" / f"part-{number:03d}.csv.gz", index=False)
+    lines = [f"reviewer,u{n},{n % 2}" for n in range(0, 300, 3)] + [f"seller,s{n},{n % 2}" for n in range(12)]
+    (folder / "labels.csv").write_text("\n".join(["mode,entity,label", *lines]) + "\n")
+    return folder / "reviews", folder / "labels.csv"
+
+
+def bits(folder: Path) -> str:
+    """A hash of a model folder but for its time stamps, and the numbers in the names of its files."""
+    digest = hashlib.sha256()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for batch in manifest["meta"]["batches"]:
+        del batch["at"]
+    digest.update(json.dumps({**manifest["meta"], "generation": 0}, sort_keys=True).encode())
+    for part, entry in sorted(manifest["files"].items()):
+        digest.update(f"{part} {entry['sha256']}".encode())
+    return digest.hexdigest()
+
+
+class Trial:
+    """One market, the bits of one process on it, and what came of every moment."""
+
+    def __init__(self, folder: Path, *, files: int = 8, rows: int = 4_000) -> None:
+        self.folder = folder
+        self.reviews, self.labels = write_market(folder, files, rows)
+        began = time.perf_counter()
+        self.fit(folder / "one")
+        self.seconds = time.perf_counter() - began
+        self.expected = bits(folder / "one")
+        self.outcomes: Counter[str] = Counter()
+        self.sentences: Counter[str] = Counter()
+
+    def fit(self, out: Path, **how: Any) -> None:
+        rl.RingDetector(**SETTINGS).fit(self.reviews, self.labels, checkpoint=out, **how)
+
+    def timed(self, runtime: Any) -> float:
+        """Seconds of a fit on workers that is not disturbed; it warms them up first."""
+        for number in range(2):
+            began = time.perf_counter()
+            self.fit(self.folder / f"warm-{number}", runtime=runtime)
+        assert bits(self.folder / "warm-1") == self.expected
+        return time.perf_counter() - began
+
+    def attempt(self, number: int, runtime: Any, disturb: Callable[[], None], delay: float) -> None:
+        """A fit that is disturbed after some seconds; where it stops with a sentence, it is resumed."""
+        out = self.folder / f"disturbed-{number}"
+        timer = threading.Timer(delay, disturb)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            timer.start()
+            try:
+                self.fit(out, runtime=runtime)
+                outcome = "same bits"
+            except RingleaderError as error:
+                self.sentences[str(error)[:160]] += 1
+                self.fit(out, resume=True)
+                outcome = "stopped with a sentence, resumed to the same bits"
+            timer.join()
+        said = [str(w.message) for w in heard if "worker" in str(w.message) and "is gone" in str(w.message)]
+        if outcome == "same bits":
+            outcome = "workers were lost, same bits" if said else "not noticed, same bits"
+        self.outcomes[outcome if bits(out) == self.expected else "OTHER BITS"] += 1
+        print(f"{number}: after {delay:.2f} s: {outcome}", *said[:1], flush=True)
+
+
+def lose_workers(trial: Trial, moments: int, kind: signal.Signals) -> None:
+    """kill -9, or SIGSTOP, of a random worker of two."""
+    with rl.Ray(workers=2, threads=1, object_store=STORE, timeout=STOPPED_SECONDS).start() as workers:
+        seconds = trial.timed(workers)
+        for number in range(moments):
+            victim = random.choice(workers.processes)
+
+            def disturb(process: int = victim) -> None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, kind)
+
+            trial.attempt(number, workers, disturb, random.uniform(0, seconds))
+            if kind == signal.SIGSTOP:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGCONT)
+
+
+def kill_driver(trial: Trial, moments: int) -> None:
+    """kill -9 of the program that started the cluster; then a fit in one process goes on."""
+    words = [sys.executable, "-c", MAIN, "fit", str(trial.reviews), "--labels", str(trial.labels), "--ray"]
+    words += ["--workers", "2", "--rank", "8", "--epochs", "4", "--seed", "3", "--threads", "1", "--json", "--out"]
+    began = time.perf_counter()
+    subprocess.run([*words, str(trial.folder / "whole")], check=True, capture_output=True)
+    seconds = time.perf_counter() - began
+    for number in range(moments):
+        out, delay = trial.folder / f"driver-{number}", random.uniform(0.3, 1) * seconds
+        with subprocess.Popen([*words, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as driver:
+            time.sleep(delay)
+            driver.kill()
+        resumed = out.exists()
+        trial.fit(out, resume=True)
+        same = bits(out) == trial.expected
+        trial.outcomes["resumed to the same bits" if same else "OTHER BITS"] += 1
+        print(f"{number}: after {delay:.2f} s: {'same' if same else 'OTHER'} bits (begun: {resumed})", flush=True)
+
+
+def _use_folder(memory: dict[str, Any], peers: Peers, folder: str | None) -> None:
+    """In a worker: where temporary files go."""
+    tempfile.tempdir = folder if peers.rank == 1 else None
+
+
+def fill_disk(trial: Trial, moments: int) -> None:
+    """The second worker has a small disk of its own for temporary files, of a random size."""
+    small = trial.folder / "small"
+    small.mkdir()
+    needed = sum(path.stat().st_size for path in trial.reviews.iterdir()) * 3
+    with rl.Ray(workers=2, threads=1, object_store=STORE).start() as workers:
+        for number in range(moments):
+            size = max(4096, int(random.uniform(0, 1) * needed))
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)], check=True)
+            out = trial.folder / f"disk-{number}"
+            try:
+                workers.run(_use_folder, [(str(small),)] * 2)
+                trial.fit(out, runtime=workers)
+                outcome = "enough space, same bits"
+            except StorageError as error:
+                named = "worker 1" in str(error)
+                trial.sentences[str(error).split("while")[0].strip()] += 1
+                outcome = "stopped, worker and cause named; again with space to the same bits" if named else "UNNAMED"
+                workers.run(_use_folder, [(None,)] * 2)
+                trial.fit(out, resume=True, runtime=workers)
+                print(error)
+            finally:
+                workers.run(_use_folder, [(None,)] * 2)
+                subprocess.run(["umount", "-l", str(small)], check=True)
+            trial.outcomes[outcome if bits(out) == trial.expected else "OTHER BITS"] += 1
+            print(f"{number}: {size:,} bytes: {outcome}", flush=True)
+
+
+def corrupt_files(trial: Trial, moments: int) -> None:
+    """One file of a hundred cut short, or some of its bytes overwritten."""
+    files = sorted(trial.reviews.iterdir())
+    with rl.Ray(workers=2, threads=1, object_store=STORE).start() as workers:
+        for number in range(moments):
+            path = random.choice(files)
+            content = path.read_bytes()
+            at = random.randrange(len(content))
+            cut = number % 2 == 0
+            damaged = content[:at] if cut else content[:at] + bytes(64) + content[at + 64 :]
+            path.write_bytes(damaged)
+            try:
+                rl.read_reviews(trial.reviews, runtime=workers)
+                outcome = "NOT NOTICED"
+            except InputError as error:
+                outcome = "refused, file named" if path.name in str(error) else "UNNAMED"
+                trial.sentences[str(error).replace(path.name, "FILE")[:90]] += 1
+            path.write_bytes(content)
+            how = "cut short" if cut else "overwritten"
+            trial.outcomes[f"{how}: {outcome}"] += 1
+            print(f"{number}: {path.name} {how} at {at}: {outcome}", flush=True)
+    trial.fit(trial.folder / "again")
+    trial.outcomes["mended: same bits" if bits(trial.folder / "again") == trial.expected else "OTHER BITS"] += 1
+
+
+class Namespaces:
+    """A head node and others, each in a network namespace, joined by a bridge of their own."""
+
+    BRIDGE, PORT = "10.213.7.1", 6399
+
+    def __init__(self, count: int) -> None:
+        """count : nodes beside the head, which has no processor for workers."""
+        self.nodes = [f"ringleader{n}" for n in range(count + 1)]
+        self.address = f"{self._address(0)}:{self.PORT}"
+
+    def _address(self, number: int) -> str:
+        return f"10.213.7.{number + 2}"
+
+    def _ip(self, *words: str, check: bool = True) -> None:
+        subprocess.run(["ip", *words], check=check, capture_output=True)
+
+    def __enter__(self) -> Namespaces:
+        self._ip("link", "add", "ringleader", "type", "bridge")
+        self._ip("addr", "add", f"{self.BRIDGE}/24", "dev", "ringleader")
+        self._ip("link", "set", "ringleader", "up")
+        for number, node in enumerate(self.nodes):
+            self._ip("netns", "add", node)
+            self._ip("link", "add", f"rlv{number}", "type", "veth", "peer", "name", "eth0", "netns", node)
+            self._ip("link", "set", f"rlv{number}", "master", "ringleader", "up")
+            for words in (f"addr add {self._address(number)}/24 dev eth0", "link set eth0 up", "link set lo up"):
+                self._ip("-n", node, *words.split())
+        try:
+            self._ray(0, "--head", f"--port={self.PORT}", "--num-cpus=0", "--include-dashboard=false")
+            for number in range(1, len(self.nodes)):
+                self.join(number)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, node in enumerate(self.nodes):
+            self.kill(number)
+            self._ip("link", "del", f"rlv{number}", check=False)
+            self._ip("netns", "del", node, check=False)
+        self._ip("link", "del", "ringleader", check=False)
+
+    def join(self, number: int) -> None:
+        """A node that has one processor."""
+        self._ray(number, f"--address={self.address}", "--num-cpus=1")
+
+    def kill(self, number: int) -> None:
+        """kill -9 of all that runs in a node."""
+        words = ["ip", "netns", "pids", self.nodes[number]]
+        while found := subprocess.run(words, capture_output=True, text=True, check=False).stdout.split():
+            for process in (int(text) for text in found if int(text) != os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            if found == [str(os.getpid())]:
+                return
+            time.sleep(0.1)
+
+    def cut(self, number: int, seconds: float) -> None:
+        """Nothing passes to or from a node for a while."""
+        self._ip("-n", self.nodes[number], "link", "set", "eth0", "down")
+        time.sleep(seconds)
+        self._ip("-n", self.nodes[number], "link", "set", "eth0", "up")
+
+    @contextlib.contextmanager
+    def at_the_head(self) -> Iterator[None]:
+        """Within it, this thread and what it starts are in the namespace of the head, as a driver must be."""
+        enter, network = ctypes.CDLL(None, use_errno=True).setns, 0x40000000
+        with open("/proc/thread-self/ns/net") as before, open(f"/var/run/netns/{self.nodes[0]}") as there:
+            enter(there.fileno(), network)
+            try:
+                yield
+            finally:
+                enter(before.fileno(), network)
+
+    def _ray(self, number: int, *words: str) -> None:
+        """``ray start`` in a node."""
+        inside = ["ip", "netns", "exec", self.nodes[number], str(Path(sys.executable).parent / "ray"), "start"]
+        about = [f"--node-ip-address={self._address(number)}", f"--object-store-memory={STORE}"]
+        done = subprocess.run(
+            [*inside, *words, *about, "--disable-usage-stats"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **HEALTH},
+        )
+        if done.returncode:
+            raise RuntimeError(f"ray start {' '.join(words)}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
+def lose_nodes(trial: Trial, moments: int, *, cut: bool) -> None:
+    """One of three nodes, each with a worker, is killed or cut off; it joins again after the fit."""
+    import ray
+
+    with Namespaces(3) as cluster, cluster.at_the_head():
+        for number in range(moments):
+            # A driver of its own each time: it starts with all nodes.
+            with rl.Ray(address=cluster.address, workers=3, threads=1, timeout=STOPPED_SECONDS).start() as workers:
+                seconds = trial.timed(workers) if number == 0 else seconds  # noqa: F821
+                node = random.randrange(1, 4)
+                disturb = (lambda n=node: cluster.cut(n, 12.0)) if cut else (lambda n=node: cluster.kill(n))
+                trial.attempt(number, workers, disturb, random.uniform(0, seconds))
+            cluster.kill(node)  # a node that was declared dead ends by itself; this one may not have noticed yet
+            cluster.join(node)
+            for _ in range(60):
+                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+                there = ray.cluster_resources().get("CPU", 0)
+                ray.shutdown()
+                if there == 3:
+                    break
+                time.sleep(1)
+
+
+FAULTS: dict[str, Callable[[Trial, int], None]] = {
+    "worker": lambda trial, moments: lose_workers(trial, moments, signal.SIGKILL),
+    "stop": lambda trial, moments: lose_workers(trial, moments, signal.SIGSTOP),
+    "driver": kill_driver,
+    "disk": fill_disk,
+    "corrupt": corrupt_files,
+    "node": lambda trial, moments: lose_nodes(trial, moments, cut=False),
+    "cut": lambda trial, moments: lose_nodes(trial, moments, cut=True),
+}
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fault", choices=FAULTS, required=True)
+    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    random.seed(chosen.seed)
+    if chosen.fault in ("node", "cut"):  # before Ray is imported
+        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
+    with scratch() as folder:
+        files, rows = (100, 320) if chosen.fault == "corrupt" else (8, 4_000)
+        trial = Trial(folder, files=files, rows=rows)
+        FAULTS[chosen.fault](trial, chosen.moments)
+    print(json.dumps({"fault": chosen.fault, "outcomes": trial.outcomes, "sentences": trial.sentences}, indent=1))
+    return int(any(word.isupper() for outcome in trial.outcomes for word in outcome.split()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
