@@ -36,6 +36,7 @@ ENVIRONMENT = {
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_raylet_start_wait_time_s": "120",
+    "RAY_agent_register_timeout_ms": "120000",
 }
 """An error of a worker is raised once; Ray would also print it for every message that it had to send. Nothing is sent
 to anybody: Ray would report how it is used. And a busy machine may take its time to start a node."""
