@@ -6,9 +6,9 @@
 
 Time of a sweep with its likelihood = cells x CELL + rows x ROW, divided among workers and threads, + super-steps x STEP
 + bytes that a worker receives / BANDWIDTH. Bytes: a worker receives each factor row that its cells and their negatives
-name and that it does not own, once for each mode that is dealt out, the cells in which its entities were drawn, and sums
-of the modes that are not dealt out. ``--simulate`` runs
-the messages of a sweep of the largest market between many light actors on this machine, with sleeps for the kernels.
+name and that it does not own, once for each mode that is dealt out, the cells in which its entities were drawn, and
+sums of the modes that are not dealt out. ``--simulate`` runs the messages of a sweep of the largest market between many
+light actors on this machine, with sleeps for the kernels.
 """
 
 from __future__ import annotations

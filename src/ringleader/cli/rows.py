@@ -11,6 +11,7 @@ from ringleader.wording import counted, defused
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 SHOWN = 20
 KINDS = (".csv", ".parquet", ".jsonl", ".xlsx")
@@ -57,6 +58,21 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     except OSError as error:
         raise StorageError(f"cannot write {output}: {reason_of(error)}; choose another place") from error
     return not safe.equals(frame)
+
+
+def write_table(table: pa.Table, output: str) -> None:
+    """An Arrow table to a Parquet file."""
+    import pyarrow.parquet as pq
+
+    from ringleader.runtime.outputs import whole_file
+
+    path = Path(output)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary)
+    except OSError as error:
+        raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
 
 
 def note_changed() -> None:

@@ -8,7 +8,7 @@ import typer
 
 from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
-from ringleader.cli.rows import check_output, say_written, show_first, write_frame
+from ringleader.cli.rows import check_output, say_written, show_first, write_frame, write_table
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import SettingsError
 
@@ -47,11 +47,17 @@ def command(
         raise SettingsError("--unlabelled, --since and --min-reviews go with --mode: they choose accounts")
     check_output(output)
     snapshot = open_snapshot(model)
-    frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
     if mode is not None and target is None and (targets := snapshot.target_names(mode)):
         target = targets[0]
         if len(targets) > 1:
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
+    everybody = top is None and not (unlabelled or since or min_reviews or as_json)
+    if mode is not None and output and output.endswith(".parquet") and everybody and _has_names(snapshot, mode):
+        table = snapshot.ranked_table(mode, target)
+        write_table(table, output)
+        say_written(table.num_rows, output)
+        return
+    frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
     if mode is not None:
         frame = chosen(snapshot, frame, mode, unlabelled=unlabelled, since=since, min_reviews=min_reviews)
     if top is not None:
@@ -64,6 +70,11 @@ def command(
         say_written(len(frame), output)
     else:
         show_first(frame, every=top is not None)
+
+
+def _has_names(snapshot: Snapshot, mode: str) -> bool:
+    """Whether the entities of a mode are texts, which an Arrow table holds without an object for each."""
+    return snapshot.tensor.vocabularies[snapshot.tensor.mode_index(mode)].kind in ("id", "category")
 
 
 def chosen(

@@ -75,10 +75,9 @@ class State:
         missing = {f.name for f in dataclasses.fields(cls)} - set(arrays)
         if missing:
             raise ModelFileError(f"the stored state lacks {', '.join(sorted(missing))}; it is damaged or foreign")
-        # Copies: a file that is mapped here may be written anew.
-        copies = {f.name: np.array(arrays[f.name]) for f in dataclasses.fields(cls)}
-        sweep, steps = int(copies.pop("sweep")[0]), int(copies.pop("steps")[0])
-        return cls(**copies, sweep=sweep, steps=steps)
+        taken = {f.name: np.asarray(arrays[f.name]) for f in dataclasses.fields(cls)}  # whoever read them made them
+        sweep, steps = int(taken.pop("sweep")[0]), int(taken.pop("steps")[0])
+        return cls(**taken, sweep=sweep, steps=steps)
 
     def check_finite(self) -> None:
         """Raise where the fit has left the finite numbers."""

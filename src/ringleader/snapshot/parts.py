@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -17,10 +17,9 @@ from ringleader.errors import ModelBusyError, ModelFileError, RingleaderError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
 from ringleader.known.covariates import UserCovariates
-from ringleader.known.labels import Label, Labels, TargetKind
+from ringleader.known.labels import Label, Labels, Target, TargetKind
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.config import ModelConfig
-from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
@@ -51,6 +50,7 @@ from ringleader.snapshot.packing import (
 from ringleader.snapshot.place import Place, place_of
 from ringleader.snapshot.resume import about_labels, covariates_fingerprint, tensor_fingerprint_once
 from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.snapshot.stored_state import check_when_read, stored_state
 from ringleader.snapshot.worker_rows import WorkerRows
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -179,7 +179,7 @@ def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     covariates = snapshot.covariates
     if covariates is not None:
         yield ModelPart("covariates", covariates, lambda: pa.Table.from_pandas(covariates.table, preserve_index=False))
-    yield ModelPart("state", snapshot.state, snapshot.state.to_arrays)
+    yield ModelPart("state", snapshot.state, lambda: snapshot.state.to_arrays())
 
 
 def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
@@ -233,7 +233,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
             covariates=UserCovariates(stored.table("covariates").to_pandas()) if stored.has("covariates") else None,
             reading=meta["reading"],
             report=meta["report"],
-            state=State.from_arrays(stored.arrays("state")),
+            state=stored_state(stored),
             history=tuple(meta["history"]),
             complete=bool(meta["complete"]) and meta["heads"] is not None,
             batches=batches_from(meta.get("batches", ())),
@@ -242,7 +242,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         for known in (snapshot.labels, snapshot.heldout):
             if known is not None:
                 check_labels(known, snapshot.tensor)
-        check_state(snapshot.state, snapshot.tensor, config.rank, snapshot.targets)
+        check_when_read(snapshot.state, partial(_check_state, snapshot.tensor, config.rank, snapshot.targets))
         heads = len(snapshot.targets) if snapshot.judged else 0
         require(not snapshot.complete or meta["heads"] == heads, "the manifest has other heads than the labels ask for")
         snapshot = _with_derived(snapshot, stored)
@@ -385,6 +385,10 @@ def _about_mode(vocabulary: Vocabulary) -> dict[str, Any]:
     edges = list(vocabulary.edges) if vocabulary.edges else None
     about = {"mode": vocabulary.mode, "kind": vocabulary.kind, "bin_seconds": vocabulary.bin_seconds}
     return {**about, "edges": edges}
+
+
+def _check_state(tensor: SparseTensor, rank: int, targets: Sequence[Target], state: State) -> None:
+    check_state(state, tensor, rank, targets)
 
 
 def _labels_of(stored: Stored, part: str) -> Labels:

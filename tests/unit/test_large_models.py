@@ -1,0 +1,112 @@
+"""Models whose state is in pieces: it is read when something asks for it, and tables of scores need few copies."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import ringleader as rl
+from ringleader.errors import ModelFileError
+from ringleader.snapshot import load, pieces, place
+from ringleader.snapshot.checks import _ascends
+from ringleader.snapshot.folder import Stored
+from ringleader.snapshot.stored_state import StoredState
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "reviewer": [f"u{n}" for n in rng.integers(0, 60, 900)],
+            "product": [f"p{n}" for n in rng.integers(0, 20, 900)],
+            "rating": rng.integers(1, 6, 900),
+            "timestamp": rng.integers(1.6e9, 1.61e9, 900),
+        }
+    )
+    labels = pd.DataFrame(
+        {"mode": "reviewer", "entity": [f"u{n}" for n in range(20)], "label": [n % 2 for n in range(20)]}
+    )
+    return rl.RingDetector(rank=3, epochs=2, threads=1).fit(table, labels)
+
+
+@pytest.fixture
+def folder(fitted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(pieces, "LARGEST", 500)
+    monkeypatch.setattr(place, "sync_file", lambda path: None)
+    fitted.save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+def test_scores_are_answered_without_reading_the_state(
+    fitted: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays, asked = Stored.arrays, []
+
+    def noted(stored: Stored, part: str) -> Any:
+        asked.append(part)
+        return arrays(stored, part)
+
+    monkeypatch.setattr(Stored, "arrays", noted)
+    loaded = rl.load(folder)
+    assert loaded.scores("reviewer").equals(fitted.scores("reviewer"))
+    assert loaded.state_.sweep == fitted.state_.sweep
+    assert "state" not in asked
+    assert loaded.state_.factors.tobytes() == fitted.state_.factors.tobytes()
+    assert asked.count("state") == 1
+    assert not loaded.state_.factors.flags.writeable
+
+
+def test_a_model_whose_state_was_not_read_goes_on_learning(fitted: Any, folder: Path) -> None:
+    loaded = rl.load(folder)
+    more = pd.DataFrame(
+        {"reviewer": ["u1", "new"], "product": ["p1", "p2"], "rating": [5, 1], "timestamp": [1.6e9] * 2}
+    )
+    expected = copy.deepcopy(fitted).partial_fit(more)
+    loaded.partial_fit(more).save(folder)
+    assert rl.load(folder).scores("reviewer").equals(expected.scores("reviewer"))
+
+
+def test_a_stored_state_is_copied_as_a_state(fitted: Any, folder: Path) -> None:
+    snapshot, _ = load(folder)
+    assert isinstance(snapshot.state, StoredState)
+    again = pickle.loads(pickle.dumps(snapshot))
+    assert again.state.factors.tobytes() == fitted.state_.factors.tobytes()
+
+
+def test_a_damaged_piece_of_the_state_is_named_when_it_is_read(folder: Path) -> None:
+    path = sorted(folder.glob("state.*"))[2]
+    path.write_bytes(path.read_bytes()[:-1])
+    loaded = rl.load(folder)
+    with pytest.raises(ModelFileError, match=path.name):
+        _ = loaded.state_.factors
+
+
+@pytest.mark.parametrize("mode", ["reviewer", "product"])
+def test_the_table_of_scores_is_that_of_the_frame(fitted: Any, mode: str) -> None:
+    found = fitted.snapshot_.ranked_table(mode).to_pandas()
+    expected = fitted.scores(mode)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    assert list(found.columns) == list(expected.columns)
+
+
+@pytest.mark.parametrize(
+    ("values", "ascends"),
+    [
+        (["a", "b", "c"], True),
+        (["a", "a"], False),
+        (["b", "a"], False),
+        (["a", None], False),
+        ([], True),
+        (["a"], True),
+    ],
+)
+def test_values_that_ascend_are_distinct(values: list[str | None], ascends: bool) -> None:
+    assert _ascends(pa.array(values, pa.large_string())) is ascends
