@@ -14,6 +14,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import ModelFileError
+from ringleader.judge import scores
 from ringleader.snapshot import load, pieces, place
 from ringleader.snapshot.checks import _ascends
 from ringleader.snapshot.folder import Stored
@@ -90,8 +91,10 @@ def test_a_damaged_piece_of_the_state_is_named_when_it_is_read(folder: Path) -> 
 
 
 @pytest.mark.parametrize("mode", ["reviewer", "product"])
-def test_the_table_of_scores_is_that_of_the_frame(fitted: Any, mode: str) -> None:
-    found = fitted.snapshot_.ranked_table(mode).to_pandas()
+def test_the_tables_of_scores_are_those_of_the_frame(fitted: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "BATCH", 7)
+    monkeypatch.setattr(scores, "CELLS_AT_ONCE", 11)
+    found = pa.concat_tables(fitted.snapshot_.ranked_batches(mode)).to_pandas()
     expected = fitted.scores(mode)
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     assert list(found.columns) == list(expected.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,19 +61,24 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     return not safe.equals(frame)
 
 
-def write_table(table: pa.Table, output: str) -> None:
-    """An Arrow table to a Parquet file."""
+def write_tables(tables: Iterator[pa.Table], output: str) -> int:
+    """Arrow tables of the same columns to one Parquet file, as they come; returns the rows."""
     import pyarrow.parquet as pq
 
     from ringleader.runtime.outputs import whole_file
 
-    path = Path(output)
+    path, first = Path(output), next(tables)
+    rows: int = first.num_rows
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary:
-            pq.write_table(table, temporary)
+        with whole_file(path) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
+            writer.write_table(first)
+            for table in tables:
+                writer.write_table(table)
+                rows += table.num_rows
     except OSError as error:
         raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
+    return rows
 
 
 def note_changed() -> None:

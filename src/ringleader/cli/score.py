@@ -8,7 +8,7 @@ import typer
 
 from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
-from ringleader.cli.rows import check_output, say_written, show_first, write_frame, write_table
+from ringleader.cli.rows import check_output, say_written, show_first, write_frame, write_tables
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import SettingsError
 
@@ -53,9 +53,7 @@ def command(
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
     everybody = top is None and not (unlabelled or since or min_reviews or as_json)
     if mode is not None and output and output.endswith(".parquet") and everybody and _has_names(snapshot, mode):
-        table = snapshot.ranked_table(mode, target)
-        write_table(table, output)
-        say_written(table.num_rows, output)
+        say_written(write_tables(snapshot.ranked_batches(mode, target), output), output)
         return
     frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
     if mode is not None:

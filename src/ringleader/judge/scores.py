@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +13,13 @@ from ringleader.arrays import Floats
 from ringleader.judge.scorer import Scorer
 from ringleader.known.labels import Target
 from ringleader.signals import Signals
+from ringleader.tensor.sparse import SparseTensor
 
 if TYPE_CHECKING:
     import pandas as pd
 
+BATCH, CELLS_AT_ONCE = 1 << 20, 1 << 22
+"""Rows of a table, and cells, that are worked on at a time."""
 SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
 
 
@@ -44,22 +48,24 @@ def _columns(
         "lower": lower,
         "upper": upper,
         "evidence": signals.evidence(mode),
-        "reviews": np.bincount(tensor.coordinates[:, mode], weights=tensor.counts, minlength=size).astype(np.int64),
+        "reviews": _review_counts(tensor, mode),
         "label": _label_column(target, size),
     }
 
 
-def ranked_table(signals: Signals, mode: int, scorer: Scorer, target: Target | None) -> pa.Table:
-    """``ranked(scores_by_code(...))`` as an Arrow table: for millions of names, without a Python object for each."""
+def ranked_batches(signals: Signals, mode: int, scorer: Scorer, target: Target | None) -> Iterator[pa.Table]:
+    """``ranked(scores_by_code(...))`` as Arrow tables, one after the other: for millions of names, without a Python
+    object for each, and without a second copy of all."""
     columns = _columns(signals, mode, scorer, target)
     order = np.lexsort((-columns["evidence"], -columns["score"]))
-    names = signals.tensor.vocabularies[mode].values
-    arrays = {"rank": pa.array(np.arange(1, len(order) + 1)), "entity": names.take(pa.array(order))}
-    for name in list(columns):
-        arrays[name] = pa.array(columns.pop(name)[order], from_pandas=True)  # NaN is no value, as in the table
-    return pa.table({name: arrays["value" if name not in arrays else name] for name in SCORE_COLUMNS}).rename_columns(
-        ["value" if name not in arrays else name for name in SCORE_COLUMNS]
-    )
+    vocabulary = signals.tensor.vocabularies[mode].values
+    names = [name if name in columns or name in ("rank", "entity") else "value" for name in SCORE_COLUMNS]
+    for start in range(0, max(len(order), 1), BATCH):
+        some = order[start : start + BATCH]
+        arrays = {name: pa.array(column[some], from_pandas=True) for name, column in columns.items()}  # NaN: no value
+        arrays["rank"] = pa.array(np.arange(start + 1, start + 1 + len(some)))
+        arrays["entity"] = vocabulary.take(pa.array(some))
+        yield pa.table({name: arrays[name] for name in names})
 
 
 def ranked(frame: pd.DataFrame) -> pd.DataFrame:
@@ -69,9 +75,22 @@ def ranked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[["value" if name not in frame else name for name in SCORE_COLUMNS]]
 
 
+def _review_counts(tensor: SparseTensor, mode: int) -> npt.NDArray[np.int64]:
+    """Reviews of each entity, (n_k,): whole numbers, so that they may be added in any order."""
+    total = np.zeros(tensor.shape[mode], np.int64)
+    for start in range(0, tensor.n_cells, CELLS_AT_ONCE):
+        some = slice(start, start + CELLS_AT_ONCE)
+        codes, counts = tensor.coordinates[some, mode], tensor.counts[some]
+        low = int(codes.min())  # of the first mode these are few: its cells are in the order of their codes
+        found = np.bincount(codes - low, weights=counts)
+        total[low : low + len(found)] += found.astype(np.int64)
+    return total
+
+
 def _label_column(target: Target | None, size: int) -> Floats:
     """1 and 0, or the number that is known of an entity; NaN for the unlabelled."""
+    if target is None:
+        return np.broadcast_to(np.nan, size)
     column = np.full(size, np.nan)
-    if target is not None:
-        column[target.codes] = target.values if target.kind == "real" else target.values > 0
+    column[target.codes] = target.values if target.kind == "real" else target.values > 0
     return column

@@ -6,7 +6,7 @@ it is found when it is first asked for, or read from the model's folder, and is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from ringleader.cores.verdict import CoreVerdict, verdicts
 from ringleader.errors import SettingsError
 from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
-from ringleader.judge.scores import ranked, ranked_table, scores_by_code
+from ringleader.judge.scores import ranked, ranked_batches, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target, unmatched
 from ringleader.model.config import ModelConfig
@@ -279,10 +279,10 @@ class Snapshot:
         """The same, most suspicious first."""
         return ranked(self.scores_by_code(mode, name))
 
-    def ranked_table(self, mode: int | str, name: str | None = None) -> pa.Table:
-        """The same as an Arrow table, in a fraction of the memory."""
+    def ranked_batches(self, mode: int | str, name: str | None = None) -> Iterator[pa.Table]:
+        """The same as Arrow tables, one after the other, in a fraction of the memory."""
         k = self.tensor.mode_index(mode)
-        return ranked_table(self.signals, k, self.scorer(k, name), self.target(k, name))
+        return ranked_batches(self.signals, k, self.scorer(k, name), self.target(k, name))
 
     def codes(self, mode: int | str, entities: Sequence[Any]) -> Numbers:
         """The codes of entities; an error that names the first one that is not there."""
