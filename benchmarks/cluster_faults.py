@@ -39,7 +39,7 @@ from ringleader.runtime.peers import Peers
 
 SETTINGS: dict[str, Any] = {"rank": 8, "epochs": 4, "threads": 1, "random_state": 3}
 STORE = 100 * 2**20
-STOPPED_SECONDS = 4.0
+STOPPED_SECONDS = 15.0
 """Time-out of workers where one is stopped."""
 HEALTH = {
     "RAY_health_check_initial_delay_ms": "1000",

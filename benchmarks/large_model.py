@@ -50,7 +50,8 @@ def enlarge(small: Path, large: Path, accounts: int, reviews: int) -> None:
     stored = store.load(small)
     tables = [name for name in stored.files if name.startswith("vocabulary")]
     parts: dict[str, Any] = {n: stored.table(n) if n in tables else stored.arrays(n) for n in stored.files}
-    ids = pc.binary_join_element_wise("reviewer-", pa.array(np.arange(accounts)).cast(pa.string()), "")
+    numbers = pc.utf8_lpad(pa.array(np.arange(accounts)).cast(pa.string()), 9, "0")  # sorted, as a fit leaves them
+    ids = pc.binary_join_element_wise("reviewer-", numbers, "")
     parts["vocabulary-0"] = pa.table({"value": ids.cast(pa.large_string())})
     codes = np.sort(np.concatenate([np.arange(accounts), rng.integers(0, accounts, reviews - accounts)]))
     others = [rng.integers(0, tables_of(parts, k), reviews) for k in range(1, len(tables))]
@@ -102,7 +103,7 @@ def main() -> None:
                 os._exit(0)
             os.wait()
         truth = place / "truth.csv"
-        lines = [f"reviewer,reviewer-{n},{n % 2}" for n in range(0, given.accounts, max(given.accounts // 1000, 1))]
+        lines = [f"reviewer,reviewer-{n:09d},{n % 2}" for n in range(0, given.accounts, max(given.accounts // 1000, 1))]
         truth.write_text("\n".join(["mode,entity,label", *lines]) + "\n")
         model = str(place / "large")
         commands = {

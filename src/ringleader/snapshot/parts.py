@@ -20,6 +20,7 @@ from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Label, Labels, Target, TargetKind
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.config import ModelConfig
+from ringleader.model.state import State
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
