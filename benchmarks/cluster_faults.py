@@ -3,21 +3,18 @@
     python benchmarks/cluster_faults.py --fault worker --moments 20
 
 Every moment is one fit. ``worker`` and ``stop`` kill and stop a worker of a local cluster, ``driver`` kills the whole
-program and resumes it, ``disk`` fills the disk of a worker, ``corrupt`` cuts or overwrites one of a hundred files,
-``node`` and ``cut`` kill a node, and cut it off, that has a network namespace of its own (Linux, as root). The exit
-status is 1 where a fit ended in other bits, without a sentence, or not at all.
+program and resumes it, ``disk`` fills the disk of a worker (Linux, as root), ``corrupt`` cuts or overwrites one of a
+hundred files. The exit status is 1 where a fit ended in other bits, without a sentence, or not at all.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import hashlib
 import json
 import os
 import random
-import secrets
 import signal
 import subprocess
 import sys
@@ -41,14 +38,6 @@ SETTINGS: dict[str, Any] = {"rank": 8, "epochs": 4, "threads": 1, "random_state"
 STORE = 100 * 2**20
 STOPPED_SECONDS = 15.0
 """Time-out of workers where one is stopped."""
-HEALTH = {
-    "RAY_health_check_initial_delay_ms": "1000",
-    "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "3000",
-    "RAY_raylet_start_wait_time_s": "120",
-    "RAY_health_check_failure_threshold": "5",
-}
-"""A node that is cut off counts as dead after some seconds, instead of half a minute."""
 MAIN = "from ringleader.cli import main; main()"
 
 
@@ -224,126 +213,12 @@ def corrupt_files(trial: Trial, moments: int) -> None:
     trial.outcomes["mended: same bits" if bits(trial.folder / "again") == trial.expected else "OTHER BITS"] += 1
 
 
-class Namespaces:
-    """A head node and others, each in a network namespace, joined by a bridge of their own."""
-
-    BRIDGE, PORT = "10.213.7.1", 6399
-
-    def __init__(self, count: int) -> None:
-        """count : nodes beside the head, which has no processor for workers."""
-        self.nodes = [f"ringleader{n}" for n in range(count + 1)]
-        self.address = f"{self._address(0)}:{self.PORT}"
-
-    def _address(self, number: int) -> str:
-        return f"10.213.7.{number + 2}"
-
-    def _ip(self, *words: str, check: bool = True) -> None:
-        subprocess.run(["ip", *words], check=check, capture_output=True)
-
-    def __enter__(self) -> Namespaces:
-        self._ip("link", "add", "ringleader", "type", "bridge")
-        self._ip("addr", "add", f"{self.BRIDGE}/24", "dev", "ringleader")
-        self._ip("link", "set", "ringleader", "up")
-        for number, node in enumerate(self.nodes):
-            self._ip("netns", "add", node)
-            self._ip("link", "add", f"rlv{number}", "type", "veth", "peer", "name", "eth0", "netns", node)
-            self._ip("link", "set", f"rlv{number}", "master", "ringleader", "up")
-            for words in (f"addr add {self._address(number)}/24 dev eth0", "link set eth0 up", "link set lo up"):
-                self._ip("-n", node, *words.split())
-        try:
-            self._ray(0, "--head", f"--port={self.PORT}", "--num-cpus=0", "--include-dashboard=false")
-            for number in range(1, len(self.nodes)):
-                self.join(number)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, node in enumerate(self.nodes):
-            self.kill(number)
-            self._ip("link", "del", f"rlv{number}", check=False)
-            self._ip("netns", "del", node, check=False)
-        self._ip("link", "del", "ringleader", check=False)
-
-    def join(self, number: int) -> None:
-        """A node that has one processor."""
-        self._ray(number, f"--address={self.address}", "--num-cpus=1")
-
-    def kill(self, number: int) -> None:
-        """kill -9 of all that runs in a node."""
-        words = ["ip", "netns", "pids", self.nodes[number]]
-        while found := subprocess.run(words, capture_output=True, text=True, check=False).stdout.split():
-            for process in (int(text) for text in found if int(text) != os.getpid()):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            if found == [str(os.getpid())]:
-                return
-            time.sleep(0.1)
-
-    def cut(self, number: int, seconds: float) -> None:
-        """Nothing passes to or from a node for a while."""
-        self._ip("-n", self.nodes[number], "link", "set", "eth0", "down")
-        time.sleep(seconds)
-        self._ip("-n", self.nodes[number], "link", "set", "eth0", "up")
-
-    @contextlib.contextmanager
-    def at_the_head(self) -> Iterator[None]:
-        """Within it, this thread and what it starts are in the namespace of the head, as a driver must be."""
-        enter, network = ctypes.CDLL(None, use_errno=True).setns, 0x40000000
-        with open("/proc/thread-self/ns/net") as before, open(f"/var/run/netns/{self.nodes[0]}") as there:
-            enter(there.fileno(), network)
-            try:
-                yield
-            finally:
-                enter(before.fileno(), network)
-
-    def _ray(self, number: int, *words: str) -> None:
-        """``ray start`` in a node."""
-        inside = ["ip", "netns", "exec", self.nodes[number], str(Path(sys.executable).parent / "ray"), "start"]
-        about = [f"--node-ip-address={self._address(number)}", f"--object-store-memory={STORE}"]
-        done = subprocess.run(
-            [*inside, *words, *about, "--disable-usage-stats"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, **HEALTH},
-        )
-        if done.returncode:
-            raise RuntimeError(f"ray start {' '.join(words)}: {done.stdout[-800:]}{done.stderr[-800:]}")
-
-
-def lose_nodes(trial: Trial, moments: int, *, cut: bool) -> None:
-    """One of three nodes, each with a worker, is killed or cut off; it joins again after the fit."""
-    import ray
-
-    with Namespaces(3) as cluster, cluster.at_the_head():
-        for number in range(moments):
-            # A driver of its own each time: it starts with all nodes.
-            with rl.Ray(address=cluster.address, workers=3, threads=1, timeout=STOPPED_SECONDS).start() as workers:
-                seconds = trial.timed(workers) if number == 0 else seconds  # noqa: F821
-                node = random.randrange(1, 4)
-                disturb = (lambda n=node: cluster.cut(n, 12.0)) if cut else (lambda n=node: cluster.kill(n))
-                trial.attempt(number, workers, disturb, random.uniform(0, seconds))
-            cluster.kill(node)  # a node that was declared dead ends by itself; this one may not have noticed yet
-            cluster.join(node)
-            for _ in range(60):
-                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-                there = ray.cluster_resources().get("CPU", 0)
-                ray.shutdown()
-                if there == 3:
-                    break
-                time.sleep(1)
-
-
 FAULTS: dict[str, Callable[[Trial, int], None]] = {
     "worker": lambda trial, moments: lose_workers(trial, moments, signal.SIGKILL),
     "stop": lambda trial, moments: lose_workers(trial, moments, signal.SIGSTOP),
     "driver": kill_driver,
     "disk": fill_disk,
     "corrupt": corrupt_files,
-    "node": lambda trial, moments: lose_nodes(trial, moments, cut=False),
-    "cut": lambda trial, moments: lose_nodes(trial, moments, cut=True),
 }
 
 
@@ -360,8 +235,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     random.seed(chosen.seed)
-    if chosen.fault in ("node", "cut"):  # before Ray is imported
-        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
     with scratch() as folder:
         files, rows = (100, 320) if chosen.fault == "corrupt" else (8, 4_000)
         trial = Trial(folder, files=files, rows=rows)
