@@ -310,6 +310,7 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"(?:; \d+ of its {OF} reviews are part of such a crowd)?": strangers,
     rf"(?:\d+ of its|None of its|Its only|It gave no) ?{OF}? ?ratings? of 1 to 2(?: .*)?": bad_ratings,
     r"No known bad \w+ has .* too|None of its \d+ \w+ is known bad|Its \w+ is not known bad": none_known,
+    r"Its only review fits no group .*|It has only one .*, so no two act in lockstep": nothing_to_count,
     r"No burst: .*|No two of its .*|None of its .* comes from .*": nothing_to_count,
     r"None of its reviews came in a crowd .*": nothing_to_count,
     r"Nobody met it .*|It shares no more .*|No review of it is part of a crowd .*|It acts with .*": nothing_to_count,

@@ -133,7 +133,8 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     if pair is None and positive and many > 1:
         return Said((f"Its {many:,} {plural(who)} act in lockstep with the same others, though not with one another",))
     if pair is None:
-        return Said((f"No two of its {counted(many, who)} act in lockstep",), False)
+        none = f"No two of its {many:,} {plural(who)} act in lockstep"
+        return Said((none if many > 1 else f"It has only one {who}, so no two act in lockstep",), False)
     step, reviews = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum()), counted(len(own.cells), "review")
     if not step and not positive:
         return Said((f"None of its {reviews} comes from {plural(who)} who meet again elsewhere, beyond tastes",), False)
@@ -154,6 +155,8 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         f"{loud.seen:,} of its {counted(loud.of, 'review')} {fit} a group of accounts better than popularity explains, "
         f"where {number(loud.expected)} {were(loud.expected)} to be expected"
     )
+    if loud.of == 1 and not loud.seen:
+        said = "Its only review fits no group of accounts better than popularity explains"
     bad = loud.seen > loud.expected
     if not loud.seen or not positive:
         return Said((said,), bad)
