@@ -68,6 +68,9 @@ def installed() -> Mapping[str, list[str]]:
 NOT_INSTALLED = {"cupy": ["cupy-cuda12x"], "cupyx": ["cupy-cuda12x"]}
 """Where the distribution of a package that tests do without has another name than the package."""
 
+IMPORTED_BY_OTHERS = {"fsspec": {"s3fs", "gcsfs"}}
+"""Packages that one which we import imports for us, by the address it is given."""
+
 
 def distributions(package: str) -> set[str]:
     """Names under which a package may be declared; its own name where it is not installed."""
@@ -80,7 +83,8 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 
 def test_every_package_that_is_declared_is_imported() -> None:
-    needed = set().union(*map(distributions, third_party()))
+    packages = third_party()
+    needed = set().union(*map(distributions, packages), *(IMPORTED_BY_OTHERS.get(name, set()) for name in packages))
     assert declared() - needed == set(), "no longer needed in pyproject.toml"
 
 
