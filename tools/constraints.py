@@ -1,9 +1,10 @@
-"""Prints the test environment as constraints of pip: every package with its version and the SHA-256 of its wheel.
+"""Prints the test environment as constraints of pip: every package with its version and the SHA-256 of its file.
 
 python tools/constraints.py > constraints.txt                                                      (make constraints)
 python -m pip install --require-hashes -r constraints.txt && python -m pip install --no-deps -e .
 
-The versions are those installed beside this interpreter; the hashes are of the wheels for its platform and version.
+The versions are those installed beside this interpreter; the hashes are of the wheels for its platform and version,
+or of the source where there is no wheel.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def resolved(extra: str) -> dict[str, tuple[str, str]]:
             "--quiet",
             "--dry-run",
             "--ignore-installed",
-            "--only-binary=:all:",
+            "--prefer-binary",
         ]
         line += ["--constraint", str(pins), "--report", str(report), f"{ROOT}[{extra}]"]
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
