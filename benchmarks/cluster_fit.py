@@ -15,16 +15,23 @@ import resource
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.runtime.peers import Peers, started
 
 
-def peak_megabytes(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> float:
-    """The most memory that this process had (MB)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+class Used(NamedTuple):
+    """What a process has used so far."""
+
+    seconds: float  # of processors
+    megabytes: float  # at the most
+
+
+def used(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> Used:
+    """In the driver or in a worker."""
+    return Used(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 
 def write(folder: Path, reviews: int) -> None:
@@ -45,18 +52,18 @@ def write(folder: Path, reviews: int) -> None:
 
 def fit(folder: Path, workers: int, threads: int, store: int) -> None:
     """Fit once, and print what it took."""
-    started_at = peak_megabytes()
     runtime = rl.Ray(workers=workers, threads=threads, object_store=store * 2**20) if workers else None
     with started(runtime) as running, tempfile.TemporaryDirectory() as models:
-        before = running.run(peak_megabytes, [()] * workers) if running is not None else []
+        before = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
         detector = rl.RingDetector(threads=threads if workers == 0 else 1, random_state=0, device="cpu")
         wall = time.perf_counter()
         detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
         elapsed = time.perf_counter() - wall
-        peaks = running.run(peak_megabytes, [()] * workers) if running is not None else []
-    print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, driver {peak_megabytes():.0f} MB", end="")
-    print(f" ({started_at:.0f} MB before)", end="")
-    print(f"; workers {', '.join(f'{peak:.0f}' for peak in peaks)} MB ({max(before):.0f} MB before)" if peaks else "")
+        after = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
+    busy = [b.seconds - a.seconds for a, b in zip(before, after, strict=True)]
+    print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
+    print(f", of the driver {busy[0]:.1f} s and {after[0].megabytes:.0f} MB", end="")
+    print(f", of the workers {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB" if workers else "")
     print(repr(detector.tensor_))
 
 
