@@ -16,6 +16,7 @@ import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import LabelError, ModelFileError, SettingsError
 from ringleader.snapshot import folder as store
+from ringleader.snapshot.place import Folder
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +39,12 @@ def test_a_save_that_is_killed_leaves_the_old_model(
     fitted.save(tmp_path / "m")
     before = rl.load(tmp_path / "m").scores("seller")
     newer = rl.load(tmp_path / "m").partial_fit(market.reviews[3000:])
-    write = store._write
+    write = Folder.write
 
-    def until_the_manifest(folder: Path, name: str, writer: Any) -> Any:
+    def until_the_manifest(folder: Folder, name: str, writer: Any) -> Any:
         return killed() if name == store.MANIFEST else write(folder, name, writer)
 
-    monkeypatch.setattr(store, "_write", until_the_manifest)
+    monkeypatch.setattr(Folder, "write", until_the_manifest)
     with pytest.raises(KeyboardInterrupt):
         newer.save(tmp_path / "m")
     pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), before)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.baselines.jit import compiled
+from ringleader.baselines.searched import Searched
 
 ARITY = 2
 
@@ -110,7 +111,7 @@ def _put_in(heap, place, key, start, size, entity, by_number):  # type: ignore[n
 
 
 @compiled
-def greedy_removal(searched, alive, mass, measure):  # type: ignore[no-untyped-def]
+def greedy_removal(searched: Searched, alive, mass, measure: Measure):  # type: ignore[no-untyped-def]
     """M-Zoom's search for one block (Algorithm 2 of the paper).
 
     Starts from all entities that occur in the tensor, as the authors' program does, also those whose cells have all
@@ -199,7 +200,7 @@ def greedy_removal(searched, alive, mass, measure):  # type: ignore[no-untyped-d
 
 
 @compiled
-def local_search(searched, alive, member, measure, max_moves):  # type: ignore[no-untyped-def]
+def local_search(searched: Searched, alive, member, measure: Measure, max_moves):  # type: ignore[no-untyped-def]
     """M-Biz: from a block, take the best single removal or insertion while the density rises.
 
     Each mode offers its member of least mass for removal and, for insertion, the outsider with most mass in cells whose

@@ -20,7 +20,16 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
-from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio, read_market
+from ringleader.signals.behaviour.market import (
+    HIGH,
+    LOW,
+    Covariate,
+    Judged,
+    Market,
+    judged_entities,
+    ratio,
+    read_market,
+)
 from ringleader.signals.behaviour.time import (
     Burst,
     Calendar,
@@ -133,11 +142,9 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
     home = as_share(cells)
     k = home.tensor.mode_index(mode)
     market = (read_market(home) if market is None else market).by(k)
-    share, tensor = market.share, market.share.tensor
-    name = tensor.modes[k]
-    codes = share.own_codes(k).astype(np.int64)
-    volume = sum_by(codes, market.weights, share.size(k))
-    judged = Judged(k, share, codes, volume, market.reviews())
+    name = home.tensor.modes[k]
+    judged = judged_entities(market, k)
+    codes, volume = judged.codes, judged.volume
     columns = [Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
     if market.calendar is not None and market.bins is not None and k != market.time:
         weeks = active_weeks(codes, market.bins, market.calendar)

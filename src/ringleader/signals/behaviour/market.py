@@ -69,6 +69,13 @@ class Judged(NamedTuple):
         return float(self.share.cell_total(weighted)) / max(self.reviews, 1.0)
 
 
+def judged_entities(market: Market, mode: int) -> Judged:
+    """The entities of a mode that this process owns; the market must have their cells (``Market.by``)."""
+    codes = market.share.own_codes(mode).astype(np.int64)
+    volume = sum_by(codes, market.weights, market.share.size(mode))
+    return Judged(mode, market.share, codes, volume, market.reviews())
+
+
 class Covariate(NamedTuple):
     """One covariate of every entity, (n_k,), and what it says."""
 
