@@ -106,6 +106,7 @@ def test_the_same_by_mouse(browser: Any, opened: Opened, expect: Any) -> None:
         expect(tab.locator("tr[data-row]")).to_have_count(6)
         tab.get_by_role("link", name="Cores", exact=True).click()
         tab.get_by_role("link", name="core 1").first.click()
+        tab.wait_for_url("**/cores/1")  # loaded, scripts included: without them the buttons of rows do nothing
         member = tab.locator("tr[data-row]").nth(1)
         alone = member.get_attribute("data-entity")
         member.get_by_role("button", name="is unsure").click()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,3 +126,16 @@ def test_a_page_of_others_is_not_overwritten_by_default(tmp_path: Path, monkeypa
     with pytest.raises(StorageError, match="--output"):
         run("report", GOLDEN)
     assert (tmp_path / "report.html").read_text() == "<p>mine</p>"
+
+
+def test_a_signal_while_a_temporary_folder_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Path.mkdir
+
+    def interrupted(folder: Path, *args: Any, **options: Any) -> None:
+        make(folder, *args, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), temporary_folder(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,12 +22,14 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
     """A new folder, removed behind the block; ``parent`` is the system's folder for temporary files by default."""
     place = Path(parent) if parent is not None else Path(tempfile.gettempdir())
     _remove_abandoned(place)
+    folder = place / f"{PREFIX}{secrets.token_hex(16)}"  # named before it is made: a signal in between leaves nothing
+    descriptor = None
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-    except OSError as error:
-        raise StorageError(f"cannot write into {place}: {error.strerror or error}") from error
-    descriptor = _mark(folder)
-    try:
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise StorageError(f"cannot write into {place}: {error.strerror or error}") from error
+        descriptor = _mark(folder)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
