@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_folders import folder_bytes
 from test_cluster_reading import review_files
 
 import ringleader as rl
@@ -41,16 +41,6 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"reviewer,u{n},{n % 2}" for n in range(0, 90, 3)] + [f"seller,s{n},{n % 2}" for n in range(6)]
     path.write_text("\n".join(["mode,entity,label", *rows]) + "\n", encoding="utf-8")
     return path
-
-
-def folder_bytes(folder: Path) -> dict[str, Any]:
-    """Every file of a model folder; of the manifest all but the times of batches, and its own checksum."""
-    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
-    manifest = json.loads(files["manifest.json"])
-    del manifest["sha256"]
-    for batch in manifest["meta"]["batches"]:
-        del batch["at"]
-    return files | {"manifest.json": manifest}
 
 
 def assert_same_folder(found: Path, expected: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from in_process import InProcess
+from model_folders import folder_bytes
 from test_cluster_reading import review_files
 
 import ringleader as rl
@@ -27,15 +27,6 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return review_files(tmp_path_factory.mktemp("reviews"))
-
-
-def folder_bytes(folder: Path) -> dict[str, Any]:
-    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
-    manifest = json.loads(files["manifest.json"])
-    del manifest["sha256"]
-    for batch in manifest["meta"]["batches"]:
-        del batch["at"]
-    return files | {"manifest.json": manifest}
 
 
 @pytest.mark.parametrize(("learner", "count"), [("natural-gradient", 2), ("natural-gradient", 16), ("online-em", 3)])

@@ -138,13 +138,13 @@ def test_runs_say_what_they_learned_from_and_how_good_they_were(parts: tuple[Dec
     assert len(newest.about["first"]["reviewer"]) == 50
 
 
-def test_a_model_that_is_left_half_written_is_told_once_and_followed_when_it_is_whole(
+def test_a_model_that_is_left_half_written_is_reported_once_and_followed_when_it_is_whole(
     parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, live, worker = parts
     monkeypatch.setattr("ringleader.console.refit.LOOK_SECONDS", 0.02)
-    told, failed, done = list[str](), threading.Semaphore(0), threading.Event()
-    worker.on_error = told.append
+    errors, failed, done = list[str](), threading.Semaphore(0), threading.Event()
+    worker.on_error = errors.append
 
     def look(event: Mapping[str, Any]) -> None:
         if event["kind"] == "refit" and event["state"] == "failed":
@@ -159,7 +159,7 @@ def test_a_model_that_is_left_half_written_is_told_once_and_followed_when_it_is_
     manifest.write_bytes(whole[: len(whole) // 2])
     for _ in range(3):
         assert failed.acquire(timeout=60)
-    assert len(told) == 1
+    assert len(errors) == 1
     manifest.write_bytes(whole)
     decide(store, "rings5", "bad")
     worker.wake()

@@ -152,10 +152,10 @@ def _(chart: Matrix) -> Drawing:
     left = 25 + (
         LETTER * SMALL * min(max(map(len, chart.row_names), default=0), ROW_LETTERS) if names_rows(chart) else 0
     )
-    room = LETTER * SMALL * min(max(map(len, chart.column_names), default=0), COLUMN_LETTERS)
-    room = room if names_columns(chart) else 0
+    below = LETTER * SMALL * min(max(map(len, chart.column_names), default=0), COLUMN_LETTERS)
+    below = below if names_columns(chart) else 0
     top, bottom = 22.0, 22.0 + max(86.0, ROW_HEIGHT * rows)
-    drawing = Drawing(Frame(left, top, MATRIX_WIDTH - 6, bottom, MATRIX_WIDTH, bottom + room + 22))
+    drawing = Drawing(Frame(left, top, MATRIX_WIDTH - 6, bottom, MATRIX_WIDTH, bottom + below + 22))
     x = Scale(0, max(columns, 1), left, MATRIX_WIDTH - 6)
     y = Scale(0, max(rows, 1), top, bottom)
     wide, high = ((1 - GAP) * (scale(1) - scale(0)) for scale in (x, y))
@@ -216,7 +216,7 @@ def _(chart: Ratings) -> Drawing:
 def _(chart: Scores) -> Drawing:
     drawing = Drawing(USUAL)
     most = max([2, *chart.counts])
-    rows = 12.0 * len(chart.known)  # room below the bars, for the marks of the labelled
+    rows = 12.0 * len(chart.known)  # height below the bars, for the marks of the labelled
     margin = 0.03 * (chart.edges[-1] - chart.edges[0])
     x = Scale(chart.edges[0] - margin, chart.edges[-1] + margin, drawing.frame.left, drawing.frame.right)
     y = Scale(FOOT * 0.9, most * 1.6, drawing.frame.bottom - rows, drawing.frame.top, log=True)

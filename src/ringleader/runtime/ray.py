@@ -148,10 +148,10 @@ class RayWorkers:
     def _start(self) -> None:
         """New workers, as many as the nodes that are there have processors for."""
         self.close()
-        room = self._room()
-        if room < 1:
+        capacity = self._capacity()
+        if capacity < 1:
             raise ClusterError(f"no node of the cluster has {counted(self.threads, 'processor')} for a worker")
-        self.count = min(self.wanted, room)
+        self.count = min(self.wanted, capacity)
         if self.count < self.wanted:
             said = f"the cluster has room for {self.count} of {counted(self.wanted, 'worker')}; they do the work of all"
             warn_of([said], RunWarning)
@@ -168,7 +168,7 @@ class RayWorkers:
             ready, waiting = self.ray.wait(answers, num_returns=len(answers), timeout=CHECK_SECONDS)
             if not waiting:
                 break
-            if self._room() < self.count:
+            if self._capacity() < self.count:
                 raise WorkerLost("a node went while workers were started on it")
         else:
             raise ClusterError(
@@ -177,7 +177,7 @@ class RayWorkers:
             )
         self.about = self._get(answers)
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """Workers that the nodes which are there have processors for."""
         return int(self.ray.cluster_resources().get("CPU", 0)) // self.threads
 

@@ -29,15 +29,15 @@ def check_memory(tensor: SparseTensor, rank: int, labels: Labels | None) -> None
     """Refuses a fit that needs more memory than this process may use."""
     fit, heads = least_memory(tensor, rank, labels)
     limit = memory_limit()
-    room = f"this process may use {limit / 1e9:.1f} GB"
+    bound = f"this process may use {limit / 1e9:.1f} GB"
     if fit > limit:
         raise SettingsError(
-            f"a fit of {counted(tensor.n_cells, 'cell')} needs at least {fit / 1e9:.1f} GB, and {room}; give it more "
+            f"a fit of {counted(tensor.n_cells, 'cell')} needs at least {fit / 1e9:.1f} GB, and {bound}; give it more "
             "memory, fit fewer reviews, or use several machines with --ray"
         )
     if fit + heads > limit:
         assert labels is not None  # heads are those of labels
         raise SettingsError(
             f"the heads of {counted(len(labels.targets), 'target')} need at least {(fit + heads) / 1e9:.1f} GB, and "
-            f"{room}; give fewer targets, or choose --preset corrected, whose heads are small"
+            f"{bound}; give fewer targets, or choose --preset corrected, whose heads are small"
         )

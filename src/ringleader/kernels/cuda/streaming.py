@@ -167,9 +167,9 @@ class Streaming:
         xp, dealt = first.device.xp, len(views)
         sums = xp.empty((len(plan.blocks.chunks), form.sums))
         contrast = plan.drawn is not None
-        room = min(self._capacity(copies, tuples, contrast=contrast) for copies in self.copies[:dealt])
-        room = min(room, -(-int(plan.edges[-1]) // dealt) + CHUNK)  # each device has a range at least
-        ranges = cut_ranges(xp, plan.edges, plan.blocks.first_chunk, room, cut_long=not contrast)
+        capacity = min(self._capacity(copies, tuples, contrast=contrast) for copies in self.copies[:dealt])
+        capacity = min(capacity, -(-int(plan.edges[-1]) // dealt) + CHUNK)  # each device has a range at least
+        ranges = cut_ranges(xp, plan.edges, plan.blocks.first_chunk, capacity, cut_long=not contrast)
         deal = [ranges[d::dealt] for d in range(dealt)]
         parts = [sums] * dealt
         first.device.synchronize()

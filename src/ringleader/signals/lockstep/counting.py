@@ -224,13 +224,13 @@ def _total(cost: Numbers, offsets: Numbers) -> Numbers:
     return total
 
 
-def _deal(call: Callable[[tuple[int, int]], T], cost: Numbers, room: int, threads: int) -> list[T]:
+def _deal(call: Callable[[tuple[int, int]], T], cost: Numbers, overhead: int, threads: int) -> list[T]:
     """``call`` on ranges of about equal cost that together are everything.
 
-    cost : running total. room : what every call has to clear first, so that small work is not cut up.
+    cost : running total. overhead : what every call has to clear first, so that small work is not cut up.
     """
     count = len(cost)
-    pieces = int(np.clip(cost[-1] // (8 * max(room, 1)), 1, PIECES)) if count else 1
+    pieces = int(np.clip(cost[-1] // (8 * max(overhead, 1)), 1, PIECES)) if count else 1
     edges = np.searchsorted(cost, cost[-1] * np.arange(1, pieces) / pieces) if pieces > 1 else np.zeros(0, np.int64)
     spans = [(int(a), int(b)) for a, b in itertools.pairwise(np.unique(np.concatenate([[0], edges, [count]])))]
     if not spans:
