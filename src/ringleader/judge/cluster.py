@@ -40,14 +40,18 @@ def find_label_free(
 
     columns : the user's own, by mode.
     """
-    arguments = []
-    for rank, cells in enumerate(cluster.cells):
-        own = {
-            mode: ModeCovariates(given.names, given.values[slice(*cluster.bounds[mode][rank : rank + 2])])
-            for mode, given in columns.items()
-        }
-        reviews = ReviewEvidence(*(column[cells] for column in evidence))
-        arguments.append((cluster.actor, reviews, lockstep.without_pairs(cells), own, cluster.workers.threads))
+
+    def arguments() -> list[tuple[Any, ...]]:
+        shares: list[tuple[Any, ...]] = []
+        for rank, cells in enumerate(cluster.cells):
+            own = {
+                mode: ModeCovariates(given.names, given.values[slice(*cluster.bounds[mode][rank : rank + 2])])
+                for mode, given in columns.items()
+            }
+            reviews = ReviewEvidence(*(column[cells] for column in evidence))
+            shares.append((cluster.actor, reviews, lockstep.without_pairs(cells), own, cluster.workers.threads))
+        return shares
+
     parts: list[LabelFreePart] = cluster.run(_label_free, arguments)
     strangers = Strangers(*(np.concatenate(column) for column in zip(*(p.strangers for p in parts), strict=True)))
     inputs = {mode: _joined([part.inputs[mode] for part in parts]) for mode in parts[0].inputs}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ringleader.arrays import Codes, Floats, Numbers
-from ringleader.errors import RunWarning, SettingsError, WorkerLost, warn_of
+from ringleader.errors import SettingsError
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
 from ringleader.kernels.tree import TreeNodes
@@ -27,7 +27,7 @@ from ringleader.model.priors import labelled_evidence
 from ringleader.model.problem import Problem
 from ringleader.model.remembered import Remembered
 from ringleader.model.state import State
-from ringleader.runtime.peers import Peers, Workers
+from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
 from ringleader.shares.part import Rows, joined
@@ -35,9 +35,6 @@ from ringleader.shares.ranges import DEALT_FROM
 from ringleader.shares.rows import CARRIED, write_pieces
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
-
-ATTEMPTS = 3
-"""How often a sweep is tried where workers are lost; then the fit stops, and its checkpoint stays."""
 
 ONLY_HERE = ("gibbs",)
 """Learners that run in one process only."""
@@ -78,19 +75,11 @@ class ClusterLearner:
 
     def _again(self, work: Callable[[], T], what: str) -> T:
         """What the workers do, done again by new ones where some are lost."""
-        for attempt in range(ATTEMPTS):
-            try:
-                return work()
-            except WorkerLost as error:
-                self._dealt = self._held = None
-                if attempt == ATTEMPTS - 1:
-                    raise WorkerLost(
-                        f"{error}; {what} was tried {ATTEMPTS} times; "
-                        "what was learned before it is in the checkpoint, go on with --resume"
-                    ) from error
-                warn_of([f"{error}; new workers do {what} again"], RunWarning)
-                self.workers.restart()
-        raise AssertionError("work ends or fails")
+        return repeat(self.workers, work, self._forget, f"do {what}", f"{what} was tried")
+
+    def _forget(self) -> None:
+        """New workers hold nothing."""
+        self._dealt = self._held = None
 
     def _evidence(self, problem: Problem, state: State) -> ReviewEvidence:
         self._hold(problem, state)

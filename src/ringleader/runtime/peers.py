@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
+from ringleader.errors import RunWarning, WorkerLost, warn_of
+
+ATTEMPTS = 3
+"""How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
+
 T = TypeVar("T")
 
 
@@ -159,3 +164,23 @@ def started(runtime: Runtime | None) -> Iterator[Workers | None]:
     else:
         with runtime.start() as workers:
             yield workers
+
+
+def repeat(workers: Workers, work: Callable[[], T], forget: Callable[[], None], again: str, tried: str) -> T:
+    """What workers do, done again by new ones where some are lost.
+
+    forget : what they held is gone. again, tried : the work in the words of the warning and of the error.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return work()
+        except WorkerLost as error:
+            forget()
+            if attempt == ATTEMPTS:
+                raise WorkerLost(
+                    f"{error}; {tried} {ATTEMPTS} times; "
+                    "what was learned before is in the checkpoint, go on with --resume"
+                ) from error
+            warn_of([f"{error}; new workers {again} again"], RunWarning)
+            workers.restart()
+    raise AssertionError("work ends or fails")

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.errors import RunWarning, WorkerLost, warn_of
-from ringleader.learners.cluster import ATTEMPTS
-from ringleader.runtime.peers import Peers, Workers
+from ringleader.errors import WorkerLost
+from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
 from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
@@ -32,7 +31,7 @@ class ClusterSignals:
     def lockstep(self, settings: LockstepSettings | None = None) -> Lockstep:
         """``find_lockstep``"""
         given = self.actor, settings, self.workers.threads
-        return joined_lockstep(self.run(_lockstep, [given] * self.workers.count))
+        return joined_lockstep(self.run(_lockstep, lambda: [given] * self.workers.count))
 
     @property
     def cells(self) -> list[slice]:
@@ -46,25 +45,24 @@ class ClusterSignals:
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones
             self.workers.run(_release, [()] * self.workers.count)
 
-    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """``call(memory, peers, *arguments[p])`` in every worker p, which holds its cells (``held_cells``)."""
-        for attempt in range(ATTEMPTS):
-            try:
-                if not self._dealt:
-                    self.bounds = cut_entities(self.tensor, self.workers.count)  # new workers may be fewer
-                    self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
-                    self._dealt = True
-                return self.workers.run(call, arguments)
-            except WorkerLost as error:
-                if attempt == ATTEMPTS - 1:
-                    raise WorkerLost(
-                        f"{error}; the signals were looked for {ATTEMPTS} times; "
-                        "what was learned before them is in the checkpoint, go on with --resume"
-                    ) from error
-                warn_of([f"{error}; new workers find the signals again"], RunWarning)
-                self._dealt = False
-                self.workers.restart()
-        raise AssertionError("work ends or fails")
+    def run(self, call: Callable[..., Any], arguments: Callable[[], Sequence[tuple[Any, ...]]]) -> list[Any]:
+        """``call(memory, peers, *arguments()[p])`` in every worker p, which holds its cells (``held_cells``).
+
+        Arguments are asked for when the cells are dealt: new workers may be fewer.
+        """
+
+        def work() -> list[Any]:
+            if not self._dealt:
+                self.bounds = cut_entities(self.tensor, self.workers.count)
+                self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
+                self._dealt = True
+            return self.workers.run(call, arguments())
+
+        return repeat(self.workers, work, self._forget, "find the signals", "the signals were looked for")
+
+    def _forget(self) -> None:
+        """New workers hold nothing."""
+        self._dealt = False
 
 
 def _hold(memory: dict[str, Any], peers: Peers, cells: DealtCells) -> None:
