@@ -179,6 +179,20 @@ def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
         np.testing.assert_array_equal(found.review_scores, expected)
 
 
+def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
+    class Shrinking(Mortal):
+        def restart(self) -> None:
+            if hasattr(self, "workers"):
+                self.count -= 1
+            super().restart()
+
+    workers = Shrinking(3, {2})
+    with pytest.warns(UserWarning, match="new workers find the signals again"):
+        found = ClusterSignals(workers, market, 0).lockstep()
+    assert workers.count == 2
+    np.testing.assert_array_equal(found.review_scores, find_lockstep(market).review_scores)
+
+
 def test_workers_that_are_gone_when_their_memory_is_wanted_back_stop_nothing(market: SparseTensor) -> None:
     cluster = ClusterSignals(Mortal(2, {3}), market, 0)
     expected = cluster.lockstep().review_scores
