@@ -1,6 +1,6 @@
 """The console under load: analysts who decide at once, what they wait for, and whether anything is lost.
 
-python benchmarks/console_load.py MODEL [--analysts 20] [--rate 10] [--seconds 60]     or: --paging
+python benchmarks/console_load.py MODEL [--analysts 20] [--rate 10] [--seconds 60] [--at-once]     or: --paging
 
 Serves a copy of the model in a process of its own. Each analyst opens the next card of the queue, decides, and looks at
 a list, an account or the overview now and then; together they decide so many times a second. As a page of the console
@@ -55,6 +55,7 @@ class Analyst(threading.Thread):
         self.saved: list[tuple[int, str]] = []
         self.at: list[tuple[int, float]] = []
         self.conflicts = self.faults = 0
+        self.wait = self.rng.random() * pause
         self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         self.cookie = ""
         _, headers, _ = self.ask("session", "GET", f"/?token={link}")
@@ -73,7 +74,7 @@ class Analyst(threading.Thread):
         return answer.status, {k.lower(): v for k, v in answer.getheaders()}, content
 
     def run(self) -> None:
-        time.sleep(self.rng.random() * self.pause)
+        time.sleep(self.wait)
         seen: list[str] = []
         while time.perf_counter() < self.end:
             begun = time.perf_counter()
@@ -143,6 +144,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10.0, help="decisions a second, of all together")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--settle", type=float, default=5.0, help="seconds to wait for the last ranking")
+    parser.add_argument("--at-once", action="store_true", help="the first decision as soon as the console answers")
     parser.add_argument("--paging", action="store_true", help="instead: a page among 1,000 and 1,000,000 accounts")
     options = parser.parse_args()
     if options.paging:
@@ -199,11 +201,13 @@ def measure(address: dict[str, str], options: argparse.Namespace) -> None:
     runs: list[Ranking] = []
     first = Analyst(0, url, address["token"], pause, 0.0, runs)
     links = [link_of(first) for _ in range(options.analysts + 1)]
-    for _ in range(3):  # what is described, drawn and compiled once
+    for _ in range(0 if options.at_once else 3):  # what is described, drawn and compiled once
         for path in (*PAGES, "/queue/card?mode=seller", "/queue/card?mode=reviewer"):
             first.ask("warm", "GET", path)
     end = time.perf_counter() + options.seconds
     analysts = [Analyst(i + 1, url, link, pause, end, runs) for i, link in enumerate(links[1:])]
+    if options.at_once:
+        analysts[0].wait = 0.0
     stop = threading.Event()
     threading.Thread(target=follow, args=(url, first.cookie, runs, stop), daemon=True).start()
     for analyst in analysts:
@@ -227,6 +231,8 @@ def measure(address: dict[str, str], options: argparse.Namespace) -> None:
     waits = [when - at for a in analysts for number, at in a.at if (when := ranked_at(runs, number)) is not None]
     p50, p95 = np.percentile(waits, [50, 95])
     print(f"{len(runs)} rankings; a decision is in the ranking after p50 {p50:.2f} s, p95 {p95:.2f} s")
+    if len(analysts) == 1:
+        print("each after " + ", ".join(f"{wait:.2f}" for wait in waits) + " s")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     SAVED.extend(pair for analyst in analysts for pair in analyst.saved)
     for analyst in analysts:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.console.decisions import DecisionStore, Draft, effective
+from ringleader.console.decisions import TOGETHER, DecisionStore, Draft, effective
 from ringleader.errors import ConflictError, ModelFileError, SettingsError, StorageError
 
 
@@ -30,6 +30,25 @@ def test_what_was_appended_is_there_after_a_restart(store: DecisionStore, tmp_pa
     assert (event.id, event.key, event.entity, event.verdict, event.who) == (1, "k1", "s1", "bad", "ada")
     assert (event.note, event.score_seen, event.snapshot_seen, event.reverts) == ("same bank account", 0.9, "3", None)
     assert again.integrity() == "ok"
+
+
+def test_a_batch_of_many_statements_is_on_disk_as_it_was_answered_or_not_at_all(
+    store: DecisionStore, tmp_path: Path
+) -> None:
+    store.append([seller()], key="before", who="ada")
+    many = [seller(f"s{i}", "bad" if i % 3 else "good", note=f"n{i}") for i in range(2 * TOGETHER + 7)]
+    made, new = store.append(many, key="b", who="ada")
+    again = DecisionStore(tmp_path)
+    assert new and again.since(1) == made == store.since(1) and again.current() == store.current()
+    assert [e.id for e in made] == list(range(2, len(many) + 2)) and made[0].key == "b/0"
+    with sqlite3.connect(tmp_path / "decisions.sqlite") as other:
+        late = "new.entity = 'last' BEGIN SELECT RAISE(ABORT, 'late'); END"
+        other.execute(f"CREATE TRIGGER fault BEFORE INSERT ON decision WHEN {late}")
+    with pytest.raises(ModelFileError):
+        store.append([*many, seller("last")], key="c", who="ada")
+    assert store.since(1) == DecisionStore(tmp_path).since(1) == made
+    (next_one,), _ = store.append([seller("after")], key="d", who="ada")
+    assert next_one.id == made[-1].id + 1
 
 
 @pytest.mark.parametrize("statement", ["UPDATE decision SET verdict = 'good'", "DELETE FROM decision"])

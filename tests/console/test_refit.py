@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from ringleader.console.decisions import DecisionStore, Draft
 from ringleader.console.guard import Keys
 from ringleader.console.live import Live
 from ringleader.console.refit import NICENESS, CancelledError, Refitter, derive, open_live
-from ringleader.snapshot import load, update
+from ringleader.signals.lockstep import association
+from ringleader.snapshot import load, preparations, update
 
 
 @pytest.fixture
@@ -178,6 +180,50 @@ def test_a_refit_begins_at_once_and_rests_behind_another(
     worker._rested = time.monotonic() + 30
     worker.wake()
     assert worker._wait() and 20 < waited[0] <= 30
+
+
+def test_a_decision_does_not_wait_for_preparations(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, live, worker = parts
+    prepared, done = list[int](), threading.Event()
+
+    def arrive(piece: int) -> None:
+        prepared.append(piece)
+        if piece == 1:
+            decide(store, "rings5", "bad")
+            worker.wake()
+
+    pieces = [partial(arrive, piece) for piece in range(4)]
+    monkeypatch.setattr("ringleader.console.refit.preparations", lambda *arguments: pieces)
+    live.listen(lambda event: done.set() if live.served.until == 1 else None)
+    worker.start()
+    assert done.wait(60)
+    worker.stop()
+    assert prepared == [0, 1]
+
+
+def test_preparations_leave_no_label_to_flow_that_is_known_already(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, live, worker = parts
+    decide(store, "rings5", "bad")
+    unprepared = derive(load(live.folder)[0], store.labels())
+    for prepare in preparations(worker.base, "abuse", [0]):
+        prepare()
+    flowed = list[int]()
+    original = association.spread_labels
+
+    def count(walk: Any, n: int, *arguments: Any, **settings: Any) -> Any:
+        flowed.append(n)
+        return original(walk, n, *arguments, **settings)
+
+    monkeypatch.setattr(association, "spread_labels", count)
+    served = worker.refit_now()
+    sellers = served.tensor.shape[served.mode("seller")]
+    assert flowed and set(flowed) == {sellers}  # those of reviewers are as they were
+    for mode in ("seller", "reviewer"):
+        assert np.array_equal(served.standing(mode).score, np.asarray(unprepared.scores_by_code(mode)["score"]))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")

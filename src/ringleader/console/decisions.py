@@ -10,9 +10,10 @@ import json
 import sqlite3
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,14 +69,10 @@ BEGIN SELECT RAISE(ABORT, 'runs are never changed'); END;
 CREATE TRIGGER IF NOT EXISTS run_stays BEFORE DELETE ON run
 BEGIN SELECT RAISE(ABORT, 'runs are never deleted'); END;
 """
-INSERT = (
-    "INSERT INTO decision (key, batch, mode, entity, target, verdict, note, who, score_seen, snapshot_seen, reverts,"
-    " at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-NEWER = (
-    "SELECT id, key, batch, mode, entity, target, verdict, note, who, score_seen, snapshot_seen, reverts, at"
-    " FROM decision WHERE id > ? ORDER BY id"
-)
+COLUMNS = "id, key, batch, mode, entity, target, verdict, note, who, score_seen, snapshot_seen, reverts, at"
+NEWER = f"SELECT {COLUMNS} FROM decision WHERE id > ? ORDER BY id"
+TOGETHER = 500
+"""Decisions that one statement writes: between statements other threads may take the interpreter, and keep it."""
 
 
 class RunRecord(NamedTuple):
@@ -126,27 +123,30 @@ class DecisionStore:
         expected : the last event that the person had seen of the only account; another one is a conflict
         """
         check_drafts(drafts, key, who)
+        # Others wait while a transaction is open: what a large import can make ready is made ready before.
         keys = [key] if len(drafts) == 1 else [f"{key}/{place}" for place in range(len(drafts))]
         batch = key if len(drafts) > 1 else None
-        with self._lock, self._writing():
-            known = [self._by_key[k] for k in keys if k in self._by_key]
-            if known or key in self._by_key:
-                check_replay(known, drafts, key)
-                return known, False
-            if expected is not None:
-                self._check_unchanged(drafts[0].account, expected)
-            for draft in drafts:
-                self._check_revert(draft)
-            at = self.clock()
-            rows = [
-                (k, batch, *d.account, d.verdict, d.note, who, d.score_seen, d.snapshot_seen, d.reverts, at)
-                for k, d in zip(keys, drafts, strict=True)
-            ]
-            for row in rows:
-                self._database.execute(INSERT, row)
+        rows = [
+            (k, batch, *d.account, d.verdict, d.note, who, d.score_seen, d.snapshot_seen, d.reverts)
+            for k, d in zip(keys, drafts, strict=True)
+        ]
+        reverting = [draft for draft in drafts if draft.reverts is not None]
         with self._lock:
-            self._catch_up()
-            return [self._by_key[k] for k in keys], True
+            with self._writing():
+                known = [self._by_key[k] for k in keys if k in self._by_key]
+                if known or key in self._by_key:
+                    check_replay(known, drafts, key)
+                    return known, False
+                if expected is not None:
+                    self._check_unchanged(drafts[0].account, expected)
+                for draft in reverting:
+                    self._check_revert(draft)
+                at, first = self.clock(), self._last + 1
+                made = [Decision(number, *row, at) for number, row in enumerate(rows, first)]
+                for start in range(0, len(made), TOGETHER):
+                    self._insert(made[start : start + TOGETHER])
+            self._take_in(made)
+            return made, True
 
     def revert(self, number: int, *, key: str, who: str, note: str = "") -> tuple[list[Decision], bool]:
         """Takes a decision back, and with it all of its batch."""
@@ -178,7 +178,7 @@ class DecisionStore:
         """The number of the last event; 0 where there is none."""
         with self._lock:
             self._catch_up()
-            return self._events[-1].id if self._events else 0
+            return self._last
 
     def get(self, number: int) -> Decision | None:
         with self._lock:
@@ -272,22 +272,35 @@ class DecisionStore:
 
     # -- within -------------------------------------------------------------------------------------
 
+    @property
+    def _last(self) -> int:
+        return self._events[-1].id if self._events else 0
+
+    def _insert(self, decisions: Sequence[Decision]) -> None:
+        row = f"({', '.join('?' * len(Decision._fields))})"
+        values = ", ".join([row] * len(decisions))
+        self._database.execute(f"INSERT INTO decision ({COLUMNS}) VALUES {values}", [*chain.from_iterable(decisions)])
+
     def _catch_up(self) -> None:
         """Takes in what was committed since, by this process or another."""
-        last = self._events[-1].id if self._events else 0
-        for row in self._database.execute(NEWER, (last,)).fetchall():
-            event = Decision(*row)
+        self._take_in(map(Decision._make, self._database.execute(NEWER, (self._last,)).fetchall()))
+
+    def _take_in(self, events: Iterable[Decision]) -> None:
+        for event in events:
             self._events.append(event)
             self._by_id[event.id], self._by_key[event.key] = event, event
-            own = self._histories.setdefault(event.account, [])
+            account = event.account
+            own = self._histories.setdefault(account, [])
             own.append(event)
-            if event.reverts is not None:
-                self._reverted.add(event.reverts)
+            if event.reverts is None:
+                self._current[account] = event
+                continue
+            self._reverted.add(event.reverts)
             holds = next((e for e in reversed(own) if e.reverts is None and e.id not in self._reverted), None)
             if holds is None:
-                self._current.pop(event.account, None)
+                self._current.pop(account, None)
             else:
-                self._current[event.account] = holds
+                self._current[account] = holds
 
     def _check_unchanged(self, account: AccountKey, expected: int) -> None:
         own = self._histories.get(account, [])
@@ -299,9 +312,7 @@ class DecisionStore:
             )
 
     def _check_revert(self, draft: Draft) -> None:
-        if draft.reverts is None:
-            return
-        event = self._by_id.get(draft.reverts)
+        event = self._by_id.get(draft.reverts or 0)
         if event is None or event.verdict == "revoke":
             raise SettingsError(f"decision {draft.reverts} cannot be taken back: it is none, or takes one back itself")
         if draft.reverts in self._reverted:

@@ -22,8 +22,8 @@ from ringleader.console.decisions import DecisionStore, RunRecord
 from ringleader.console.live import Live, Served, run_about, serve_snapshot
 from ringleader.errors import LabelError, RingleaderError
 from ringleader.evaluation import metrics
-from ringleader.known.labels import DEFAULT_TARGET, Label, Labels
-from ringleader.snapshot import Snapshot, load, update
+from ringleader.known.labels import DEFAULT_TARGET, Labels
+from ringleader.snapshot import Snapshot, load, preparations, update
 
 REST, LONGEST_REST = 0.5, 0.4
 """A refit begins at once where none ran just now. Behind one there is a rest, so long as this part of it and at most so
@@ -175,14 +175,16 @@ class Refitter:
         self.live.tell_state("failed", detail=text)
 
     def _warm_up(self) -> None:
-        """Finds what refits share, so that the first decision need not wait for it. The result is thrown away."""
+        """Finds what refits share, so that the first decision need not wait for it; ends when there is a decision."""
+        served = self.live.served
         if can_learn(self.base):
             return
-        standing = next(iter(self.live.served.standings.values()))
-        account = standing.population
+        target = next(iter(served.standings.values())).target or DEFAULT_TARGET
         try:
-            guess = Label(account.name, account.entity(int(standing.order[0])), standing.target or DEFAULT_TARGET, 1.0)
-            serve_snapshot(derive(self.base, Labels((guess,))), number=0, until=0, learned=0, before=self.live.served)
+            for prepare in preparations(served.snapshot, target, list(served.standings)):
+                if self._wanted or self._stopped:
+                    return
+                prepare()
         except RingleaderError as error:
             self.on_error(f"refits will fail: {error}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -13,6 +14,9 @@ Verdict = Literal["bad", "good", "unsure", "revoke"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 LONGEST_NOTE, LONGEST_NAME = 2_000, 200
 """Letters of a note, and of a key or of the name of a person."""
+
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character of two code units, which no file can hold."""
 
 AccountKey = tuple[str, str, str]
 """(mode, entity, target): what a decision is about."""
@@ -82,7 +86,7 @@ def check_drafts(drafts: Sequence[Draft], key: str, who: str) -> None:
             raise SettingsError(f"verdict is {harmless(str(draft.verdict))!r}; choose bad, good or unsure")
         if len(draft.note) > LONGEST_NOTE:
             raise SettingsError(f"the note has {len(draft.note):,} characters; at most {LONGEST_NOTE:,} fit")
-        if any("\ud800" <= letter <= "\udfff" for text in (draft.note, *draft.account) for letter in text):
+        if any(map(HALF.search, (draft.note, *draft.account))):
             raise SettingsError("the note or a name holds half a character, which is no valid Unicode")
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 
 from ringleader.arrays import Floats
 from ringleader.judge.basis import Ranks, rank_all, side_by_side
 from ringleader.judge.binary import blind_likelihood, fit_binary
 from ringleader.judge.head import Head, Judgement, head_table
-from ringleader.judge.inputs import Inputs, label_free_inputs, with_association
+from ringleader.judge.inputs import Inputs, associations, label_free_inputs, with_association
 from ringleader.judge.neighbours import (
     LEAST_GAIN,
     LEAST_MODES,
     FirstRound,
+    first_flows,
     first_round,
     reads_neighbours,
     with_neighbours,
@@ -25,7 +26,7 @@ from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.signals import Signals
-from ringleader.signals.lockstep import Ties
+from ringleader.signals.lockstep import Flow, Ties
 
 Prevalence = float | Mapping[str, float] | None
 """Share of abusive accounts in the market, or by name of the mode; None where it is to be estimated."""
@@ -217,6 +218,25 @@ class Judge:
             ranks = self.label_free.ranks_of([target.mode for target in wanted])
             self._first_rounds[name] = first_round(self.label_free.ties, wanted, ranks, seed=self.seed)
         return self._first_rounds[name]
+
+    def preparations(self, name: str, modes: Sequence[int]) -> list[Callable[[], object]]:
+        """Calls that find, a piece each, what the heads of a target share with those of one more label.
+
+        modes : of the labels that may come where the target has none yet
+        """
+        ties, wanted = self.label_free.ties, self._named.get(name, [])
+        labelled = sorted({target.mode for target in wanted})
+        calls: list[Callable[[], object]] = [partial(self.label_free.ranks, mode) for mode in labelled or modes]
+        for target in wanted:
+            calls.append(partial(associations, ties, labelled, [[target]], Flow(seed=self.seed)))
+            if self.neighbours(name)[0]:
+                calls.append(partial(first_flows, ties, labelled, [target], seed=self.seed))
+
+        def limited(call: Callable[[], object]) -> None:
+            with using_threads(self.threads):
+                call()
+
+        return [partial(limited, call) for call in calls]
 
     def transfer(self, mode: int) -> Transfer | None:
         """How a mode without labels is scored by those of others; None where no label tells of it."""

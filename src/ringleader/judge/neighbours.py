@@ -69,11 +69,8 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
 
     label_free : by mode of the targets, the ranks of its label-free inputs with the suspicion as the last of them.
     """
-    tensor = ties.tensor
     modes = [target.mode for target in targets]
-    fold = {target.mode: _dealt(target, tensor.shape[target.mode], seed) for target in targets}
-    variants = [[_without(target, fold[target.mode], out) for target in targets] for out in range(FOLDS)]
-    flows = associations(ties, modes, variants, Flow(seed=seed, folds=INNER_FOLDS))
+    fold, variants, flows = first_flows(ties, modes, targets, seed=seed)
     pieces = [(target, columns) for remaining, columns in zip(variants, flows, strict=True) for target in remaining]
 
     def believe(piece: tuple[Target, dict[int, dict[str, Floats]]]) -> Floats:
@@ -85,6 +82,15 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
     for (target, _), believed in zip(pieces, Threads().map(believe, pieces), strict=True):
         beliefs[target.mode].append(believed)
     return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)
+
+
+def first_flows(
+    ties: Ties, modes: Sequence[int], targets: Sequence[Target], *, seed: int
+) -> tuple[dict[int, Numbers], list[list[Target]], list[dict[int, dict[str, Floats]]]]:
+    """The fold of each labelled entity, the targets without the labels of each fold, and their ``associations``."""
+    fold = {target.mode: _dealt(target, ties.tensor.shape[target.mode], seed) for target in targets}
+    variants = [[_without(target, fold[target.mode], out) for target in targets] for out in range(FOLDS)]
+    return fold, variants, associations(ties, modes, variants, Flow(seed=seed, folds=INNER_FOLDS))
 
 
 def with_neighbours(inputs: Inputs, ties: Ties, mode: int, target: Target, first: FirstRound) -> Inputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,18 @@ def _relabelled(snapshot: Snapshot, labels: Labels | None, heldout: Labels | Non
     judge = snapshot.judge.relabelled(label_free, after.targets)
     derived = Derived(after.aligned, problem, label_free=label_free, judge=judge, find_cores=snapshot.core_finder)
     return replace(after, state=state, derived=derived)
+
+
+def preparations(snapshot: Snapshot, target: str, modes: Sequence[int]) -> Iterator[Callable[[], object]]:
+    """Calls that find, a piece each, what ``update`` shares with the next one where labels of a target come alone.
+
+    modes : of the labels that may come where the target has none yet
+    """
+    if snapshot.config.joint:
+        return
+    yield lambda: snapshot.problem
+    yield lambda: snapshot.label_free.ties
+    yield from snapshot.judge.preparations(target, modes)
 
 
 def encode_new(reviews: Any, known: SparseTensor, reading: Mapping[str, Any]) -> SparseTensor:
