@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ringleader.version import __version__
+
 if TYPE_CHECKING:
     from ringleader import datasets, plot
     from ringleader.detector import RingDetector, load
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from ringleader.runtime.ray import Ray
     from ringleader.tensor.encode import read_reviews
     from ringleader.tensor.sparse import SparseTensor
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Labels": "ringleader.known.labels",

@@ -17,10 +17,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-import ringleader
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError, RingleaderWarning
+from ringleader.version import __version__
 from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
@@ -115,7 +115,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"ringleader {ringleader.__version__}")
+        typer.echo(f"ringleader {__version__}")
         raise typer.Exit
 
 

@@ -12,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
-import ringleader
 from ringleader.console.api import api_router
 from ringleader.console.deciding import Console
 from ringleader.console.events import stream
@@ -21,6 +20,7 @@ from ringleader.console.pages import Pages, page_router
 from ringleader.console.problems import details, status_of
 from ringleader.errors import ConflictError, RingleaderError
 from ringleader.plot.colours import DARK, LIGHT
+from ringleader.version import __version__
 from ringleader.wording import harmless
 
 PROBLEM = "application/problem+json"
@@ -40,7 +40,7 @@ def plain_app(console: Console) -> FastAPI:
     app = FastAPI(
         title="Ringleader console",
         description=ABOUT,
-        version=ringleader.__version__,
+        version=__version__,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

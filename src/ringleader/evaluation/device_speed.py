@@ -168,7 +168,11 @@ def device_table(
         SpeedRow(f"{what}: one sweep", middle / 1e3, "s", "8; stretch 5 at 571,000,000", note),
         SpeedRow(f"{what}: device memory", memory / 2**30, "GiB", "100 at 571,000,000"),
     ]
+    del sweep, market
+    pool.free_all_blocks()
+    pool.set_limit(size=0)
     rate = copy_rate(xp)
+    pool.set_limit(size=limit)
     for name in runs[0]:
         spent, note = statistics.median(run[name] for run in runs), ""
         if name in NAMES:

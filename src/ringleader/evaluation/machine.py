@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
 from ringleader.runtime.machine import memory_limit, processors
+from ringleader.version import __version__
 
 
 def describe() -> str:
@@ -34,4 +34,4 @@ def _which() -> str:
         done = subprocess.run(line, capture_output=True, text=True, cwd=root, check=True)
         return f"commit {done.stdout.strip()}"
     except (StopIteration, OSError, subprocess.CalledProcessError):
-        return f"ringleader {version('ringleader')}"
+        return f"ringleader {__version__}"

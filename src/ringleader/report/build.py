@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import ringleader
 from ringleader.cores import Cores
 from ringleader.cores.tables import free_name
 from ringleader.detector import RingDetector
@@ -22,6 +21,7 @@ from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Ta
 from ringleader.report.groups import core_section, odds, people
 from ringleader.report.ranking import TOP, Subject, alike, heading, ranking, subjects
 from ringleader.report.since import changes
+from ringleader.version import __version__
 from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
 
 CORES, CORES_LISTED = 12, 60
@@ -72,7 +72,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
         settings=about.settings(model),
         command=command,
         command_notes=notes,
-        version=ringleader.__version__,
+        version=__version__,
         accounts=accounts.pages({section.mode_name: section.key for section in reversed(rankings)}),
         words=tuple(Fact(meaning, word) for word, meaning in GLOSSARY.items()),
         since=changes(model, since, ranked, accounts) if since is not None else None,

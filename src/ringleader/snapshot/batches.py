@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from ringleader.arrays import Bools
 from ringleader.errors import ModelFileError
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.version import __version__
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Batch:
 
 def batch_of(command: str, at: str | None, reviews: SparseTensor | None, labels: int = 0, known: int = 0) -> Batch:
     """The batch of these reviews, in the codes of the model that takes them in, and of so many labels."""
-    version = importlib.metadata.version("ringleader")
+    version = __version__
     if reviews is None:
         return Batch(command, at, version, labels=labels)
     total = int(reviews.counts.sum())

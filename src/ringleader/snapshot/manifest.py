@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from ringleader.errors import ModelFileError
 from ringleader.snapshot.place import Place
+from ringleader.version import __version__
 
 FORMAT = "ringleader-model"
 VERSION, UNDIVIDED = 4, 3
 """Format 4 has parts in several files; a model without any is written as format 3. Format 2 has no batches and no
 earlier generations, format 1 nothing that follows from a model but its heads."""
 MANIFEST = "manifest.json"
-LIBRARIES = ("ringleader", "numpy", "numba", "pyarrow", "safetensors")
+LIBRARIES = ("numpy", "numba", "pyarrow", "safetensors")
 LARGEST = 1 << 28
 """Bytes of a manifest; a larger one is none of ours."""
 MOST_ROWS = 1 << 50
@@ -41,7 +42,7 @@ def manifest_text(meta: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION if any("pieces" in entry for entry in files.values()) else UNDIVIDED,
-        "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "libraries": {"ringleader": __version__} | {name: importlib.metadata.version(name) for name in LIBRARIES},
         "meta": meta,
         "files": files,
     }
