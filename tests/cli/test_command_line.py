@@ -69,7 +69,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in COMMANDS)
-    assert done.stderr == "[] ['ringleader.errors', 'ringleader.wording']\n"
+    assert done.stderr == "[] ['ringleader.errors', 'ringleader.version', 'ringleader.wording']\n"
 
 
 def test_the_version_is_one_line() -> None:
