@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,14 @@ def test_the_reference_pages_are_files_that_name_every_command_and_public_name()
     for name in ("RingDetector", "read_reviews", "read_labels", "load", "evaluate", "Explanation", "Account", "Cores"):
         assert f"### {name}\n" in pages["python"], "run python tools/reference.py"
     assert ":::" not in pages["python"]
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of Python print signatures otherwise")
+def test_the_reference_pages_are_what_their_program_writes() -> None:
+    place = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
+    assert place is not None and place.loader is not None
+    written = importlib.util.module_from_spec(place)
+    place.loader.exec_module(written)
+    for name, text in (("python", written.python_reference()), ("cli", written.cli_reference())):
+        page = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+        assert page == text, "run python tools/reference.py"

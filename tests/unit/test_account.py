@@ -268,3 +268,42 @@ def test_a_crowd_of_strangers_is_said_with_its_number_and_weeks() -> None:
     alone = market.reviews[once & (market.reviews["seller"].astype(str) == str(seller))]
     assert 3 <= number <= len(alone)
     assert "without any other review" in reason.sentence and "in the 4 weeks from 20" in reason.sentence
+
+
+def test_the_reviews_that_are_marked_are_those_that_raise_the_suspicion() -> None:
+    """Those of a crowd of strangers too, who never meet anybody twice."""
+    market = taste_market(reviews=12_000, seed=17)
+    model = rl.RingDetector(random_state=0).fit(market.reviews)
+    ratios, tensor = model.snapshot_.signals.ratios, model.tensor_
+    k = tensor.mode_index("seller")
+    crowds = np.bincount(tensor.coordinates[:, k], weights=ratios.strangers > 0, minlength=tensor.shape[k])
+    entity = tensor.vocabularies[k].decode([int(np.argmax(crowds))])[0]
+    explanation = model.explain("seller", entity)
+    own = explanation.account.reviews
+    assert (ratios.strangers[own.cells[own.marked]] > 0).all() and own.marked.sum() == 10
+    assert own.suspicion[own.marked].min() >= own.suspicion[~own.marked].max()
+    assert explanation.reviews["suspicion"].is_monotonic_decreasing
+    assert explanation.reviews["suspicion"].tolist() == sorted(own.suspicion.tolist(), reverse=True)[:10]
+
+
+@pytest.mark.filterwarnings("ignore:no column")
+@pytest.mark.parametrize(("left_out", "said"), [("timestamp", "weeks"), ("rating", "alike")])
+def test_sentences_say_nothing_of_times_or_ratings_that_are_not_there(left_out: str, said: str) -> None:
+    market = marketplace(reviews=2_000, seed=3)
+    model = rl.RingDetector(random_state=0, epochs=1).fit(market.reviews.drop(columns=left_out), market.labels)
+    for mode in ("seller", "reviewer"):
+        for entity in model.scores(mode)["entity"].head(30):
+            account = model.explain(mode, entity).account
+            for reason in (*account.reasons_for, *account.reasons_against):
+                assert said not in reason.sentence.split("; alone it looks")[0]
+
+
+def test_reviews_that_came_twice_are_said_to_be_counted_once() -> None:
+    market = marketplace(reviews=2_000, seed=3)
+    model = rl.RingDetector(random_state=0, epochs=1).fit(pd.concat([market.reviews] * 2), market.labels)
+    account = model.explain("seller", model.scores("seller")["entity"][0]).account
+    assert account.row["reviews"] == 2 * len(account.reviews)
+    sentences = " ".join(reason.sentence for reason in (*account.reasons_for, *account.reasons_against))
+    assert f"of its {len(account.reviews)} distinct reviews" in sentences
+    assert account.activity is not None and account.activity.own.sum() == len(account.reviews)
+    assert account.ratings is not None and account.ratings.own.sum() == len(account.reviews)

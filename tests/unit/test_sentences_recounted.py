@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ringleader as rl
-from ringleader.datasets import marketplace
+from ringleader.datasets import marketplace, taste_market
 from ringleader.wording import number, rounded_percent
 
 ACCOUNTS = 10
@@ -28,28 +29,43 @@ EXPECTED = r"where (?P<expected>\S+) (?:was|were) to be expected"
 VIA = {"seller": "reviewer", "product": "reviewer", "reviewer": "product"}
 
 
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    """The reviews with the Monday of their week and their side of the rating scale."""
-    reviews = marketplace(reviews=6_000, seed=31).reviews
+class Market(NamedTuple):
+    """Reviews with the Monday of their week and their side of the rating scale, every row and each distinct one once;
+    the model that was fitted to them; and from each mode how many ways of counting must have been needed."""
+
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    model: rl.RingDetector
+    kinds: dict[str, int]
+
+
+def _market(reviews: pd.DataFrame, labels: pd.DataFrame | None, kinds: dict[str, int]) -> Market:
     week = pd.to_datetime(reviews["timestamp"], unit="s").dt.to_period("W-SUN").dt.start_time
     side = np.select([reviews["rating"] >= 4, reviews["rating"] <= 2], [1, -1], 0)
     keys = ["reviewer", "product", "seller", "rating", "week", "side"]
-    return reviews.assign(week=week, side=side)[keys].drop_duplicates()  # distinct reviews
+    rows = reviews.assign(week=week, side=side)[keys]
+    return Market(rows, rows.drop_duplicates(), rl.RingDetector(random_state=0).fit(reviews, labels), kinds)
 
 
-@pytest.fixture(scope="module")
-def model() -> rl.RingDetector:
-    market = marketplace(reviews=6_000, seed=31)
-    return rl.RingDetector(random_state=0).fit(market.reviews, market.labels)
+@pytest.fixture(scope="module", params=["labelled", "rows twice", "tastes without labels"])
+def market(request: pytest.FixtureRequest) -> Market:
+    if request.param == "tastes without labels":
+        reviews = taste_market(reviews=12_000, seed=17).reviews
+        for mode, letter in (("reviewer", "R"), ("product", "P"), ("seller", "S")):
+            reviews = reviews.assign(**{mode: letter + reviews[mode].astype(str)})
+        return _market(reviews, None, {"seller": 1, "reviewer": 1, "product": 1})
+    made = marketplace(reviews=6_000, seed=31)
+    reviews = made.reviews if request.param == "labelled" else pd.concat([made.reviews, made.reviews.iloc[::3]])
+    return _market(reviews, made.labels, {"seller": 8, "reviewer": 8, "product": 2})
 
 
 class Recount:
     """One sentence about one account, and the table it must agree with."""
 
-    def __init__(self, table: pd.DataFrame, model: rl.RingDetector, mode: str, entity: str) -> None:
-        self.table, self.model, self.mode, self.entity = table, model, mode, entity
-        self.mine = table[table[mode] == entity]
+    def __init__(self, market: Market, mode: str, entity: str) -> None:
+        self.rows, self.table, self.model, _ = market
+        self.mode, self.entity = mode, entity
+        self.mine = self.table[self.table[mode] == entity]
         self.via = VIA[mode]
 
     def known(self, mode: str, bad: bool) -> set[str]:
@@ -147,12 +163,13 @@ def two_reviewers(r: Recount, said: re.Match[str]) -> None:
 
 
 def burst(r: Recount, said: re.Match[str]) -> None:
-    """Expected: all its reviews, spread over weeks and over ratings as the whole market's are."""
+    """Expected: all its reviews, spread over weeks and over ratings as the whole market's are. Every row counts."""
     first = pd.Timestamp(said["first"])
     last = first + pd.Timedelta(weeks=int(said["weeks"] or 1))
-    mine, market = ((t["week"] >= first) & (t["week"] < last) for t in (r.mine, r.table))
-    kind = [t["side"].isin({"1 to 2": [-1], "4 to 5": [1]}.get(said["ratings"], [-1, 0, 1])) for t in (r.mine, r.table)]
-    r.is_said(said, {"seen": int((mine & kind[0]).sum()), "expected": len(r.mine) * market.mean() * kind[1].mean()})
+    own = r.rows[r.rows[r.mode] == r.entity]
+    mine, market = ((t["week"] >= first) & (t["week"] < last) for t in (own, r.rows))
+    kind = [t["side"].isin({"1 to 2": [-1], "4 to 5": [1]}.get(said["ratings"], [-1, 0, 1])) for t in (own, r.rows)]
+    r.is_said(said, {"seen": int((mine & kind[0]).sum()), "expected": len(own) * market.mean() * kind[1].mean()})
 
 
 def spread_like_all(r: Recount, said: re.Match[str]) -> None:
@@ -219,8 +236,13 @@ def crowd(r: Recount, said: re.Match[str]) -> None:
     day, half = pd.Timestamp(said["only"]), pd.Timedelta(weeks=int(said["weeks"]) // 2)
     theirs = r.table[r.table[mode] == said["who"]]
     sides = r.mine[(r.mine[mode] == said["who"]) & (r.mine["week"] == day)]["side"]
-    counts = {((theirs["side"] == side) & ((theirs["week"] - day).abs() <= half)).sum() - 1 for side in sides}
-    assert int(said["seen"]) in counts, said[0]
+    share = ((r.rows["week"] - day).abs() <= half).mean()
+    counts = set()
+    for side in sides:
+        alike = theirs[theirs["side"] == side]
+        seen = ((alike["week"] - day).abs() <= half).sum() - 1
+        counts.add((str(seen), number((len(alike) - 1) * share)))
+    assert (said["seen"], said["expected"]) in counts, (said[0], counts)
 
 
 def elsewhere(r: Recount, said: re.Match[str]) -> None:
@@ -234,6 +256,10 @@ def elsewhere(r: Recount, said: re.Match[str]) -> None:
 
 def evidence(r: Recount, said: re.Match[str]) -> None:
     assert int(said["of"]) == len(r.mine)
+    review = r.mine[r.mine["week"] == said["only"]] if said["only"] else r.mine
+    for mode, name in (("reviewer", said["who"]), ("product", said["place"])):
+        review = review[review[mode] == name] if name else review
+    assert len(review), said[0]
 
 
 def strangers(r: Recount, said: re.Match[str]) -> None:
@@ -267,6 +293,7 @@ def nothing_to_count(r: Recount, said: re.Match[str]) -> None:
 
 
 NAMES = r"(?P<names>: .*)?"
+REVIEWS, RATINGS = r"(?:distinct )?reviews?", r"ratings(?: of distinct reviews)?"
 SEEN, OF, MODE, IS = r"(?P<seen>\d+)", r"(?P<of>\d+)", r"(?P<mode>\w+)", r"(?:is|are)"
 PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"{SEEN} of its {OF} \w+ also reviewed known (?P<kind>bad|good) (?P<who>{ID}), {EXPECTED}(;.*)?": (
@@ -279,35 +306,38 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"{IS} among the first 5% by score), {EXPECTED}{NAMES}": suspected_counterparts,
     rf"{SEEN} of its {OF} {MODE} (?:has|have) no other review, {EXPECTED}{NAMES}": no_other_review,
     rf"It and (?P<who>{ID}) met on {SEEN} of its {OF} products{WHEN}, {EXPECTED}(; it met .*)?": acts_with,
-    rf"(?:\d+ of its (?P<reviews>\d+) reviews? comes? from|Two of its) reviewers (?:who )?meet again elsewhere: "
+    rf"(?:\d+ of its (?P<reviews>\d+) {REVIEWS} comes? from|Two of its) reviewers (?:who )?meet again elsewhere: "
     rf"(?P<one>{ID}) and (?P<other>{ID}) met on {SEEN} (?P<item>\w+){WHEN}, {EXPECTED}": two_reviewers,
     rf"{SEEN} reviews(?: with a rating of (?P<ratings>\d to \d))? in the (?:(?P<weeks>\d+) weeks|week) from "
     rf"(?P<first>{DATE}), {EXPECTED}": burst,
-    rf"Its {OF} ratings are spread like everybody's: (?P<share>\S+) are (?P<value>\d), against (?P<all>\S+) of all": (
+    rf"Its {OF} {RATINGS} are spread like everybody's: (?P<share>\S+) are (?P<value>\d), against (?P<all>\S+) of all": (
         spread_like_all
     ),
-    rf"{SEEN} of its {OF} ratings {IS} (?P<value>\d) \((?P<share>\S+), against (?P<all>\S+) of all\)": (has_ratings),
+    rf"{SEEN} of its {OF} {RATINGS} {IS} (?P<value>\d) \((?P<share>\S+), against (?P<all>\S+) of all\)": (has_ratings),
     r"Its only rating is (?P<value>\d), like \S+ of all": only_rating,
     rf"It rates its {MODE} (?P<own>\S+) on average, and others rate the same \w+ (?P<others>\S+)": rates,
     rf"Its {MODE} rate it (?P<own>\S+) on average, and other \w+ (?P<others>\S+)": rates,
     rf"Its {MODE} are rated (?P<own>\S+) on average with it, and (?P<others>\S+) with other \w+": rates,
-    rf"(?:All of its (?P<all>\d+) reviews?|{SEEN} of its {OF} reviews, with (?P<different>\d+) \w+ in all,)"
-    rf" have the {MODE} (?P<who>{ID})": main_counterpart,
-    rf"Its {OF} reviews? have as many \w+: no {MODE} comes twice": nobody_twice,
-    rf"{SEEN} reviews?{WHEN}; (?:(?P<below>\S+) of \w+ have|no \w+ has) fewer": volume,
+    rf"(?:All of its (?P<all>\d+) {REVIEWS}|Its only review|{SEEN} of its {OF} {REVIEWS}, with (?P<different>\d+) \w+"
+    rf" in all,) {IS} (?:by|of) {MODE} (?P<who>{ID})": main_counterpart,
+    rf"Its {OF} {REVIEWS} have as many \w+: no {MODE} comes twice": nobody_twice,
+    rf"{SEEN} {REVIEWS}{WHEN}; (?:(?P<below>\S+) of \w+ have|no \w+ has) fewer": volume,
     rf"It has reviews in {SEEN} of the {OF} weeks?{WHEN}(?:; the longest silence lasted (?P<gap>\d+) weeks)?": (rhythm),
     rf"All of its reviews came in one week, that from (?P<only>{DATE})": one_week,
-    rf"{SEEN} of its {OF} reviews came in the week of the first review of their {MODE}": first_week,
+    rf"{SEEN} of its {OF} {REVIEWS} came in the week of the first review of their {MODE}": first_week,
     r"Its only review (?:came|did not come) in the week of the first of its \w+": nothing_to_count,
     rf"{MODE} (?P<who>{ID}) had {SEEN} more reviews? with ratings alike in the (?P<weeks>\d+) weeks around "
     rf"the review of (?P<only>{DATE}), {EXPECTED}": crowd,
     rf"(?:Half of its \d+ {MODE} have|Its only (?P<only_mode>\w+) has) (?:at most )?(?:(?P<middle>\d+) reviews?|no "
     r"review) elsewhere; of all reviews, half are of \w+ with at most (?P<usual>[\d,]+)": elsewhere,
-    rf"\d+ of its {OF} reviews? fits? a group of accounts better than popularity explains, {EXPECTED}(;.*)?": evidence,
+    rf"(?:{SEEN}|None) of its {OF} {REVIEWS} fits? a group of accounts better than popularity explains, {EXPECTED}"
+    rf"(?:; most of all that(?: of reviewer (?P<who>{ID}))?(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": (
+        evidence
+    ),
     rf"Of \d+ \w+ that it .* expected, {SEEN} {IS} .*, {EXPECTED}{NAMES}": among_alike,
     rf"(?:It came for one item alone; so did others: )?{SEEN} reviewers? without any other review rated alike"
-    rf"(?: on (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"
-    rf"(?:; \d+ of its {OF} reviews are part of such a crowd)?": strangers,
+    rf"(?: on (?:product|seller) (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"
+    rf"(?:; \d+ of its {OF} {REVIEWS} {IS} part of such a crowd)?": strangers,
     rf"(?:\d+ of its|None of its|Its only|It gave no) ?{OF}? ?ratings? of 1 to 2(?: .*)?": bad_ratings,
     r"No known bad \w+ has .* too|None of its \d+ \w+ is known bad|Its \w+ is not known bad": none_known,
     r"Its only review fits no group .*|It has only one .*, so no two act in lockstep": nothing_to_count,
@@ -318,15 +348,12 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
 }
 """What sentences say, and how to count it again. One more kind of sentence is one more line here."""
 
-KINDS = {"seller": 8, "reviewer": 8, "product": 2}
-"""Ways of counting that must have been needed: of products, which nobody labels, few speak."""
 ENDS = re.compile(r"; alone it looks .*|; that is less than is usual$")
 
 
 @pytest.mark.parametrize("mode", ["seller", "reviewer", "product"])
-def test_every_number_of_every_sentence_is_counted_again(
-    table: pd.DataFrame, model: rl.RingDetector, mode: str
-) -> None:
+def test_every_number_of_every_sentence_is_counted_again(market: Market, mode: str) -> None:
+    model = market.model
     names = model.scores(mode)["entity"]
     middle = len(names) // 2
     checked: Counter[str] = Counter()
@@ -337,7 +364,7 @@ def test_every_number_of_every_sentence_is_counted_again(
             found = [(count, said) for form, count in PATTERNS.items() if (said := re.fullmatch(form, sentence))]
             assert len(found) == 1, f"{len(found)} ways to read: {sentence}"
             count, said = found[0]
-            count(Recount(table, model, mode, entity), said)
+            count(Recount(market, mode, entity), said)
             checked[count.__name__] += 1
     del checked["nothing_to_count"], checked["evidence"]
-    assert len(checked) >= KINDS[mode] and checked.total() >= ACCOUNTS, checked
+    assert len(checked) >= market.kinds[mode] and checked.total() >= ACCOUNTS, checked

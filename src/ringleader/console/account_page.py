@@ -190,6 +190,7 @@ def within(own: AccountReviews, window: tuple[int, int]) -> AccountReviews:
             return replace(
                 own,
                 cells=own.cells[inside],
+                suspicion=own.suspicion[inside],
                 log_odds=own.log_odds[inside],
                 evidence=own.evidence[inside],
                 lockstep=own.lockstep[inside],

@@ -17,6 +17,7 @@ from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import NAMED, Met, shared_cells
 from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts
 from ringleader.explain.phrases import span
+from ringleader.explain.reasons import loudest_first, review_suspicion
 from ringleader.explain.sentences import reasons
 from ringleader.judge import LabelFree, Scorer
 from ringleader.known.labels import Target
@@ -175,14 +176,15 @@ def _reviews(own: OwnReviews, signals: Signals) -> AccountReviews:
     cells = own.cells[np.lexsort((own.cells, -own.times(own.cells)))]
     said, lockstep = signals.reviews, signals.lockstep.review_scores[cells]
     evidence: Floats = said.evidence[cells]
-    loud = evidence + np.log1p(lockstep)
+    suspicion = review_suspicion(signals, own.mode, cells)
     marked = np.zeros(len(cells), np.bool_)
-    marked[np.argsort(-loud, kind="stable")[:MARKED]] = True
-    return AccountReviews(own.tensor, cells, said.log_odds[cells], evidence, lockstep, marked & (loud > 0))
+    marked[loudest_first(suspicion, evidence, lockstep)[:MARKED]] = True
+    marked &= (suspicion > 0) | (evidence > 0) | (lockstep > 0)
+    return AccountReviews(own.tensor, cells, suspicion, said.log_odds[cells], evidence, lockstep, marked)
 
 
 def activity(own: OwnReviews) -> Activity | None:
-    """Its reviews in every bin of the market's time, and those to be expected."""
+    """Its distinct reviews in every bin of the market's time, and those to be expected."""
     time = own.roles.time
     if time is None or own.mode == time or not own.tensor.n_cells:
         return None
@@ -192,17 +194,17 @@ def activity(own: OwnReviews) -> Activity | None:
     bins = (own.starts - first) // width
     size = int(bins.max()) + 1
     market = np.bincount(bins, weights=own.tensor.degrees(time), minlength=size)
-    mine = np.bincount(bins[own.codes(time)], weights=own.weights, minlength=size).astype(np.int64)
-    expected = own.volume * market / max(float(market.sum()), 1.0)
+    mine = np.bincount(bins[own.codes(time)], minlength=size).astype(np.int64)
+    expected = len(own.cells) * market / max(float(market.sum()), 1.0)
     return Activity(first + width * np.arange(size + 1), mine, expected)
 
 
 def rating_counts(own: OwnReviews) -> RatingCounts | None:
-    """Its ratings, and those to be expected from the whole market's."""
+    """The ratings of its distinct reviews, and those to be expected from the whole market's."""
     rating = own.roles.rating
     if rating is None or own.mode == rating or not own.tensor.n_cells:
         return None
     order = np.argsort(own.rating_values, kind="stable")
     market = own.tensor.degrees(rating)[order]
-    mine = np.bincount(own.codes(rating), weights=own.weights, minlength=len(order))[order].astype(np.int64)
-    return RatingCounts(own.rating_values[order], mine, own.volume * market / max(int(market.sum()), 1))
+    mine = np.bincount(own.codes(rating), minlength=len(order))[order].astype(np.int64)
+    return RatingCounts(own.rating_values[order], mine, len(own.cells) * market / max(int(market.sum()), 1))

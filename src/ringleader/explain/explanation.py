@@ -32,7 +32,8 @@ class Explanation:
                     intercept (with the contributions it sums to the log-odds of the probability), and label_left_out
     contributions : input, kind, contribution, sentence, value, typical (the median entity), above (share of the
                     entities with a smaller value); the largest first
-    reviews       : its strongest reviews: one column for each mode, count, log_odds, evidence, lockstep
+    reviews       : its strongest reviews: one column for each mode, count, suspicion, log_odds, evidence,
+                    lockstep
     cores         : the cores it belongs to, and its strength in each
     neighbours    : the nearest known bad entities of its mode: entity, shared (how many accounts), expected, surprise,
                     and the accounts, items and times they share by name
@@ -118,7 +119,7 @@ def explain(snapshot: Described, mode: int | str, entity: Any, name: str | None 
     return Explanation(
         summary=about,
         contributions=contribution_table(scorer.inputs, contributions, code),
-        reviews=strongest_reviews(tensor, k, code, signals.reviews, signals.lockstep),
+        reviews=strongest_reviews(signals, k, code),
         cores=own_cores(tensor, k, code, snapshot.cores()),
         neighbours=nearest_known(tensor, k, code, bad, signals.lockstep),
         note=scorer.note,

@@ -14,6 +14,7 @@ from ringleader.explain.phrases import (
     mention,
     mode_name,
     rating_range,
+    reviews_said,
     span,
     verb,
     were,
@@ -48,22 +49,30 @@ def burst(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 def rating(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """The rating that it has most too often, or that ratings are spread like everybody's."""
     own = facts.own
-    if own.roles.rating is None or not own.volume:
+    many = len(own.cells)
+    if own.roles.rating is None or not many:
         return None
     values, market = own.rating_values, own.tensor.degrees(own.roles.rating)
-    mine = np.bincount(own.codes(own.roles.rating), weights=own.weights, minlength=len(values)) / own.volume
+    count = np.bincount(own.codes(own.roles.rating), minlength=len(values))
+    mine = count / many
     usual = market / max(int(market.sum()), 1)
     at = int(np.argmax(mine - usual))
     if mine[at] - usual[at] < ALIKE:
         top = int(np.argmax(usual))
-        said = f"Its {counted(own.volume, 'rating')} are spread like everybody's: {rounded_percent(float(mine[top]))} "
+        said = f"Its {_ratings_said(facts)} are spread like everybody's: {rounded_percent(float(mine[top]))} "
         return Said((f"{said}are {values[top]:g}, against {rounded_percent(float(usual[top]))} of all",), False)
     of_all = rounded_percent(float(usual[at]))
-    if own.volume == 1:
+    if many == 1:
         return Said((f"Its only rating is {values[at]:g}, like {of_all} of all",))
-    seen = round(mine[at] * own.volume)
-    said = f"{seen:,} of its {own.volume:,} ratings {verb(seen, 'are')} {values[at]:g}"
+    seen = int(count[at])
+    said = f"{seen:,} of its {_ratings_said(facts)} {verb(seen, 'are')} {values[at]:g}"
     return Said((f"{said} ({rounded_percent(float(mine[at]))}, against {of_all} of all)",))
+
+
+def _ratings_said(facts: Facts) -> str:
+    """``33 ratings``, one of each distinct review, which is said where some came more than once."""
+    own = facts.own
+    return f"{counted(len(own.cells), 'rating')}{'' if own.volume == len(own.cells) else ' of distinct reviews'}"
 
 
 def deviation(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -87,15 +96,17 @@ def concentration(facts: Facts, names: Sequence[str], positive: bool) -> Said | 
     mode = counterpart_mode(facts, names[0])
     met, name = facts.with_mode(mode), mode_name(facts, mode)
     most = int(np.argmax(met.meetings))
-    own = counted(len(facts.own.cells), "review")
-    if len(met.codes) == 1:
-        said = f"All of its {own} have the {name} "
+    own, roles = reviews_said(facts.own), facts.own.roles
+    are = "are by" if mode == roles.actor else "are of" if mode in roles.items else "have"
+    if len(met.codes) == 1 and met.meetings[most] == 1:
+        said = f"Its only review {verb(1, are)} {name} "
+    elif len(met.codes) == 1:
+        said = f"All of its {own} {are} {name} "
     elif met.meetings[most] == 1:
         return Said((f"Its {own} have as many {plural(name)}: no {name} comes twice",), False)
     else:
-        said = (
-            f"{int(met.meetings[most]):,} of its {own}, with {counted(len(met.codes), name)} in all, have the {name} "
-        )
+        seen = int(met.meetings[most])
+        said = f"{seen:,} of its {own}, with {counted(len(met.codes), name)} in all, {are} {name} "
     return Said((said, mention(facts, mode, int(met.codes[most]))))
 
 
@@ -104,7 +115,7 @@ def volume(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     degrees = facts.own.tensor.degrees(facts.own.mode)
     below = float((degrees < degrees[facts.own.code]).mean())
     many = plural(mode_name(facts, facts.own.mode))
-    said = f"{counted(facts.own.volume, 'review')}{when(facts, facts.own.cells)}"
+    said = f"{reviews_said(facts.own)}{when(facts, facts.own.cells)}"
     fewer = (
         f"{rounded_percent(below)} of {many} have fewer"
         if below
@@ -139,7 +150,7 @@ def age(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     name = mode_name(facts, mode)
     if len(facts.own.cells) == 1:
         return Said((f"Its only review {'came' if seen else 'did not come'} in the {unit} of the first of its {name}",))
-    said = f"{seen:,} of its {len(facts.own.cells):,} reviews came in the {unit} of the first review of their "
+    said = f"{seen:,} of its {reviews_said(facts.own)} came in the {unit} of the first review of their "
     return Said((f"{said}{name}",))
 
 

@@ -116,12 +116,14 @@ class RatingCounts:
 class AccountReviews:
     """All reviews of an account, the latest first; those that weigh most are marked.
 
-    cells : (m,) numbers of cells. log_odds : (m,) of each that it belongs with the others beyond popularity.
+    cells : (m,) numbers of cells. suspicion : (m,) what each adds to the suspicion of the account.
+    log_odds : (m,) of each that it belongs with the others beyond popularity.
     evidence, lockstep : (m,). marked : (m,) the few that weigh most.
     """
 
     tensor: SparseTensor
     cells: Numbers
+    suspicion: Floats
     log_odds: Floats
     evidence: Floats
     lockstep: Floats
@@ -131,8 +133,8 @@ class AccountReviews:
         return len(self.cells)
 
     def page(self, start: int = 0, stop: int | None = None, *, marked: bool = False) -> pd.DataFrame:
-        """Rows ``start`` to ``stop`` of them, or of the marked alone: a column for each mode, count, log_odds,
-        evidence, lockstep, marked. Only these rows are decoded. Names that modes have taken get a ``_``."""
+        """Rows ``start`` to ``stop`` of them, or of the marked alone: a column for each mode, count, suspicion,
+        log_odds, evidence, lockstep, marked. Only these rows are decoded. Names that modes have taken get a ``_``."""
         return self.rows(np.flatnonzero(self.marked)[start:stop] if marked else np.arange(len(self.cells))[start:stop])
 
     def rows(self, rows: Numbers) -> pd.DataFrame:
@@ -143,8 +145,9 @@ class AccountReviews:
         columns: dict[str, Any] = {
             v.mode: v.decode(self.tensor.coordinates[cells, k]) for k, v in enumerate(self.tensor.vocabularies)
         }
-        values: dict[str, Any] = {"count": self.tensor.counts[cells], "log_odds": self.log_odds[rows]}
-        values |= {"evidence": self.evidence[rows], "lockstep": self.lockstep[rows], "marked": self.marked[rows]}
+        values: dict[str, Any] = {"count": self.tensor.counts[cells]}
+        for name in ("suspicion", "log_odds", "evidence", "lockstep", "marked"):
+            values[name] = getattr(self, name)[rows]
         for name, value in values.items():
             while name in columns:
                 name += "_"

@@ -17,7 +17,9 @@ from ringleader.explain.phrases import (
     enumerated,
     mention,
     mode_name,
+    named,
     rating_range,
+    reviews_said,
     share_said,
     verb,
     were,
@@ -74,8 +76,7 @@ def shared(facts: Facts, met: Met, word: str) -> Parts:
         first: Parts = (
             f"It and {word} ",
             who,
-            f" met on {seen:,} of its {met.of:,} {via}, within {_window(facts)} and with ratings alike, where "
-            f"{expected} to be expected",
+            f" met on {seen:,} of its {met.of:,} {via}{_near(facts)}, where {expected} to be expected",
         )
     else:
         verb = "reviewed" if own.mode in own.roles.items else "have"
@@ -135,7 +136,7 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     if pair is None:
         none = f"No two of its {many:,} {plural(who)} act in lockstep"
         return Said((none if many > 1 else f"It has only one {who}, so no two act in lockstep",), False)
-    step, reviews = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum()), counted(len(own.cells), "review")
+    step, reviews = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum()), reviews_said(own)
     if not step and not positive:
         return Said((f"None of its {reviews} comes from {plural(who)} who meet again elsewhere, beyond tastes",), False)
     said = f"{step:,} of its {reviews} {verb(step, 'come')} from {plural(who)} who meet again elsewhere: "
@@ -151,9 +152,10 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """How many of its reviews fit a group, and the one that fits best."""
     loud, own = facts.loud_reviews(), facts.own
     fit = verb(loud.seen, "fit")
+    many = f"{loud.seen:,} of its {reviews_said(own)} {fit}" if loud.seen else f"None of its {reviews_said(own)} fits"
     said = (
-        f"{loud.seen:,} of its {counted(loud.of, 'review')} {fit} a group of accounts better than popularity explains, "
-        f"where {number(loud.expected)} {were(loud.expected)} to be expected"
+        f"{many} a group of accounts better than popularity explains, where {number(loud.expected)} "
+        f"{were(loud.expected)} to be expected"
     )
     if loud.of == 1 and not loud.seen:
         said = "Its only review fits no group of accounts better than popularity explains"
@@ -164,7 +166,7 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     parts: list[str | Mention] = [f"{said}; most of all that "]
     for k, word in ((own.roles.actor, "of "), (own.roles.rarest_item, "on ")):
         if k != own.mode:
-            parts += [word, mention(facts, k, int(own.codes(k, best)[0])), " "]
+            parts += [word, *named(facts, k, int(own.codes(k, best)[0])), " "]
     return Said((*parts[:-1], when(facts, best)), bad)
 
 
@@ -176,18 +178,18 @@ def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Sa
         return Said(("No review of it is part of a crowd of accounts that reviewed nothing else",), False)
     loudest = cells[np.argmax(crowds.ratios[cells])]
     k = int(crowds.mode[loudest])
-    place: Parts = (" on ", mention(facts, k, int(own.codes(k, np.array([loudest]))[0]))) if k != own.mode else ()
+    place: Parts = (" on ", *named(facts, k, int(own.codes(k, np.array([loudest]))[0]))) if k != own.mode else ()
     weeks = ""
     if own.roles.time is not None:
         first = say_time(np.datetime64(int(crowds.begin[loudest]), "s"))
         weeks = f" in the {say_length(round(WINDOW_WEEKS * 7), DAY)} from {first}"
     expected = float(crowds.expected[loudest])
     who = counted(int(crowds.number[loudest]), mode_name(facts, own.roles.actor))
-    said = f"{who} without any other review rated alike"
+    said = f"{who} without any other review {'came' if own.roles.side_rating is None else 'rated alike'}"
     rest = f"{weeks}, where {number(expected)} {were(expected)} to be expected"
     if own.acts:
         return Said(("It came for one item alone; so did others: ", said, *place, rest), True)
-    many = f"; {len(cells):,} of its {counted(len(own.cells), 'review')} are part of such a crowd"
+    many = f"; {len(cells):,} of its {reviews_said(own)} {verb(len(cells), 'are')} part of such a crowd"
     return Said((said, *place, rest, many), True)
 
 
@@ -226,9 +228,9 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         return Said((f"{none} together with others'",), False)
     given = f"its {counted(len(low), 'rating')} of {bad}"
     loudest = low[np.argmax(ratios)][None]
-    place = mention(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
+    place = named(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
     said = f"{together:,} of {given} came together with others', beyond chance and tastes; most of all that on "
-    return Said((said, place, when(facts, loudest)), True)
+    return Said((said, *place, when(facts, loudest)), True)
 
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:
@@ -237,5 +239,10 @@ def _modes(facts: Facts, names: Sequence[str]) -> list[int]:
     return [k for name in names for k in facts.beliefs if f"_{modes[k]}" in name]
 
 
-def _window(facts: Facts) -> str:
-    return say_length(max(round(facts.own.settings.window_weeks * 7), 1), DAY)
+def _near(facts: Facts) -> str:
+    """What two reviews must have in common to be a meeting: ``, within 8 weeks and with ratings alike``."""
+    own = facts.own
+    within = f"within {say_length(max(round(own.settings.window_weeks * 7), 1), DAY)}"
+    near = [within] if own.roles.time is not None else []
+    near += ["with ratings alike"] if own.roles.side_rating is not None else []
+    return f", {' and '.join(near)}" if near else ""

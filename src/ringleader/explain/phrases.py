@@ -62,6 +62,16 @@ def share_said(facts: Facts, mode: int, share: Share, what: str) -> Said:
     return Said((said, *enumerated(facts, mode, share.codes, ": ")), share.seen > share.expected)
 
 
+def reviews_said(own: OwnReviews) -> str:
+    """``33 reviews``, or ``33 distinct reviews`` where some came more than once: that is what sentences count."""
+    return counted(len(own.cells), "review" if own.volume == len(own.cells) else "distinct review")
+
+
+def named(facts: Facts, mode: int, code: int) -> Parts:
+    """``product P512``: an account by its mode and its name, for sentences that do not name the mode otherwise."""
+    return (f"{mode_name(facts, mode)} ", mention(facts, mode, code))
+
+
 def verb(number: int, what: str) -> str:
     """What is said of so many: of one ``is``, ``has`` and ``comes``, of others ``are``, ``have`` and ``come``."""
     first, space, rest = what.partition(" ")

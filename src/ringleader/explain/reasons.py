@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ringleader.arrays import Numbers
+from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.own import cells_of, gathered
 from ringleader.judge import Contributions, Inputs
-from ringleader.signals.evidence import ReviewEvidence
+from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
+from ringleader.signals.suspicion import ReviewRatios
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import say_time
 
@@ -40,19 +41,34 @@ def contribution_table(inputs: Inputs, contributions: Contributions, code: int) 
     return table.iloc[order].reset_index(drop=True)
 
 
-def strongest_reviews(
-    tensor: SparseTensor, mode: int, code: int, reviews: ReviewEvidence, lockstep: Lockstep, most: int = SHOWN
-) -> pd.DataFrame:
-    """The reviews of an entity that speak loudest, by evidence and lockstep together."""
+def review_suspicion(signals: Signals, mode: int, cells: Numbers) -> Floats:
+    """What each of an entity's cells adds to its suspicion, not below 0: lockstep, strangers, attacks and evidence.
+
+    Who is hit by a bad rating is a victim, so to all but those who act such a review adds nothing.
+    """
+    chosen = ReviewRatios(*(part[cells] for part in signals.ratios))
+    total = np.sum(list(chosen.parts().values()), axis=0)
+    return np.asarray(total if mode == signals.actor else total * signals.not_attacks[cells], np.float64)
+
+
+def loudest_first(suspicion: Floats, evidence: Floats, lockstep: Floats) -> Numbers:
+    """Order of reviews by what they add to the suspicion; where that is the same, by evidence and lockstep together."""
+    return np.lexsort((-(evidence + np.log1p(lockstep)), -suspicion))
+
+
+def strongest_reviews(signals: Signals, mode: int, code: int, most: int = SHOWN) -> pd.DataFrame:
+    """The reviews of an entity that speak loudest against it."""
+    tensor, reviews, scores = signals.tensor, signals.reviews, signals.lockstep.review_scores
     cells = cells_of(tensor, mode, code)
-    loud = np.log1p(lockstep.review_scores[cells])
-    order = cells[np.argsort(-(reviews.evidence[cells] + loud), kind="stable")][:most]
+    suspicion = review_suspicion(signals, mode, cells)
+    rows = loudest_first(suspicion, reviews.evidence[cells], scores[cells])[:most]
+    order = cells[rows]
     columns: dict[str, Any] = {
         v.mode: v.decode(tensor.coordinates[order, k]) for k, v in enumerate(tensor.vocabularies)
     }
-    names = ("count", "log_odds", "evidence", "lockstep")
-    values = (tensor.counts[order], reviews.log_odds[order], reviews.evidence[order], lockstep.review_scores[order])
-    for name, value in zip(names, values, strict=True):
+    values = {"count": tensor.counts[order], "suspicion": suspicion[rows], "log_odds": reviews.log_odds[order]}
+    values |= {"evidence": reviews.evidence[order], "lockstep": scores[order]}
+    for name, value in values.items():
         columns[name if name not in columns else f"{name}_"] = value
     return pd.DataFrame(columns)
 
