@@ -110,8 +110,8 @@ def test_files_are_read_again_where_a_worker_is_lost(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="worker 1 is gone; new workers read the files again"):
         found = rl.read_reviews(folder, runtime=Mortal(2, {1}))
     assert_same(found, rl.read_reviews(folder))
-    with pytest.warns(UserWarning), pytest.raises(WorkerLost, match="worker 1 is gone"):
-        rl.read_reviews(folder, runtime=Mortal(2, {1, 2}))
+    with pytest.warns(UserWarning), pytest.raises(WorkerLost, match="the files were read 3 times; look at its machine"):
+        rl.read_reviews(folder, runtime=Mortal(2, {1, 2, 3}))
 
 
 def test_strict_reading_refuses_with_the_same_sentence(tmp_path: Path) -> None:

@@ -166,10 +166,18 @@ def started(runtime: Runtime | None) -> Iterator[Workers | None]:
             yield workers
 
 
-def repeat(workers: Workers, work: Callable[[], T], forget: Callable[[], None], again: str, tried: str) -> T:
+def repeat(
+    workers: Workers,
+    work: Callable[[], T],
+    forget: Callable[[], None],
+    again: str,
+    tried: str,
+    advice: str = "what was learned before is in the checkpoint, go on with --resume",
+) -> T:
     """What workers do, done again by new ones where some are lost.
 
-    forget : what they held is gone. again, tried : the work in the words of the warning and of the error.
+    forget : what they held is gone. again, tried : the work in the words of the warning and of the error, which ends
+    with ``advice``.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -177,10 +185,7 @@ def repeat(workers: Workers, work: Callable[[], T], forget: Callable[[], None], 
         except WorkerLost as error:
             forget()
             if attempt == ATTEMPTS:
-                raise WorkerLost(
-                    f"{error}; {tried} {ATTEMPTS} times; "
-                    "what was learned before is in the checkpoint, go on with --resume"
-                ) from error
+                raise WorkerLost(f"{error}; {tried} {ATTEMPTS} times; {advice}") from error
             warn_of([f"{error}; new workers {again} again"], RunWarning)
             workers.restart()
     raise AssertionError("work ends or fails")

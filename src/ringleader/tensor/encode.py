@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.errors import InputError, RunWarning, SettingsError, WorkerLost, warn_of
-from ringleader.runtime.peers import Peers, Runtime, Workers
+from ringleader.errors import InputError, SettingsError, warn_of
+from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
 from ringleader.tables.coding import Coding
@@ -153,12 +153,12 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
         how["memory_limit"] = max(parse_memory(None) // workers.count, LEAST_MEMORY)
     how["threads"] = how["threads"] or workers.threads
     arguments = (os.fspath(source), strict, how)
-    try:
-        shares = workers.run(_read_share, [arguments] * workers.count)
-    except WorkerLost as error:
-        warn_of([f"{error}; new workers read the files again"], RunWarning)
-        workers.restart()
-        shares = workers.run(_read_share, [arguments] * workers.count)
+
+    def read() -> list[Any]:
+        return workers.run(_read_share, [arguments] * workers.count)
+
+    advice = "look at its machine, or read with fewer workers"
+    shares = repeat(workers, read, lambda: None, "read the files", "the files were read", advice)
     coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
     together = []
     for parts in zip(*vocabularies, strict=True):
