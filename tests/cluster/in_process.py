@@ -19,12 +19,14 @@ class InProcess:
         self.exchanges = 0
         self.watch = None
         self.bytes = 0
+        self.restarts = -1
         self.restart()
 
     def start(self) -> AbstractContextManager[InProcess]:
         return nullcontext(self)
 
     def restart(self) -> None:
+        self.restarts += 1
         self.workers = [Worker(rank, self.count) for rank in range(self.count)]
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:

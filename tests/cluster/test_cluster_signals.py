@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from in_process import InProcess, Mortal
@@ -11,13 +14,13 @@ from scipy.stats import rankdata
 from ringleader.datasets import taste_market
 from ringleader.errors import WorkerLost
 from ringleader.judge import LabelFree
-from ringleader.judge.cluster import find_label_free
+from ringleader.judge.cluster import HeldSignals
 from ringleader.judge.inputs import pack_inputs
 from ringleader.kernels.tree import tree_sum
 from ringleader.known.covariates import ModeCovariates
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import fit_loop, get_learner
-from ringleader.model.evidence import review_evidence, without_own_pull
+from ringleader.model.evidence import ReviewEvidence, review_evidence, without_own_pull
 from ringleader.model.posterior import CellEvidence
 from ringleader.model.start import start_state
 from ringleader.runtime.peers import Alone, Peers
@@ -88,6 +91,24 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
     np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
 
 
+def kept(memory: dict, peers: Peers, name: str) -> Any:
+    """In a worker: something that it keeps."""
+    return memory[name]
+
+
+def keep(memory: dict, peers: Peers, name: str, value: Any) -> None:
+    """In a worker: keep something."""
+    memory[name] = value
+
+
+def whole_lockstep(cluster: ClusterSignals) -> dict[str, np.ndarray]:
+    """Lockstep as the driver has it, with the arrays of cells that the workers keep."""
+    told = cluster.lockstep().to_arrays()
+    parts = [part.cell_arrays() for part in cluster.run(kept, lambda: [("lockstep",)] * cluster.workers.count)]
+    assert all(np.isnan(told[name]).all() for name in parts[0])  # the driver has none of them
+    return told | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
 @pytest.mark.parametrize(
     ("actor", "settings"),
     [
@@ -100,7 +121,7 @@ def test_lockstep_is_that_of_one_process(market: SparseTensor, actor: int, setti
     expected = find_lockstep(market, settings, actor=actor)
     assert actor or (expected.n_pairs > 0 and expected.attack.scores.max() > 0)
     for workers in WORKERS:
-        found = ClusterSignals(InProcess(workers), market, actor).lockstep(settings).to_arrays()
+        found = whole_lockstep(ClusterSignals(InProcess(workers), market, actor, settings))
         for name, column in expected.to_arrays().items():
             np.testing.assert_array_equal(found[name], column, err_msg=name)
 
@@ -110,7 +131,7 @@ def test_lockstep_of_one_side_without_times_is_that_of_one_process() -> None:
     tensor = SparseTensor.from_arrays(rng.integers(0, [40, 12], (600, 2)), ["reviewer", "product"])
     expected = find_lockstep(tensor).to_arrays()
     for workers in (2, 5):
-        found = ClusterSignals(InProcess(workers), tensor, 0).lockstep().to_arrays()
+        found = whole_lockstep(ClusterSignals(InProcess(workers), tensor, 0))
         for name, column in expected.items():
             np.testing.assert_array_equal(found[name], column, err_msg=name)
 
@@ -129,6 +150,16 @@ def packed(label_free: LabelFree, modes: list[int]) -> dict[str, np.ndarray]:
             for name, burst in inputs.behaviour.bursts.items():
                 found[f"{name}_z_{mode}"] = burst.z
     return found
+
+
+def giver(cluster: ClusterSignals, evidence: ReviewEvidence) -> Callable[[], object]:
+    """Gives every worker the evidence of its cells."""
+
+    def give() -> None:
+        parts = [ReviewEvidence(*(column[cells] for column in evidence)) for cells in cluster.cells]
+        cluster.workers.run(keep, [("evidence", part) for part in parts])
+
+    return give
 
 
 def label_free_market(market: SparseTensor, kind: str) -> SparseTensor:
@@ -153,7 +184,9 @@ def test_all_that_no_label_enters_is_that_of_one_process(market: SparseTensor, k
     assert kind != "everything" or actor or (expected["ratios"] > 0).any()
     for workers in WORKERS:
         cluster = ClusterSignals(InProcess(workers), tensor, actor)
-        found = packed(find_label_free(cluster, evidence, lockstep, columns), modes)
+        held = HeldSignals(cluster, cluster.lockstep(), columns, giver(cluster, evidence))
+        assert np.isnan(held.label_free.inputs(0).values).all()  # they lie with the workers
+        found = packed(held.whole(), modes)
         assert found.keys() == expected.keys()
         for name, column in expected.items():
             np.testing.assert_array_equal(found[name], column, err_msg=name)
@@ -172,11 +205,11 @@ def test_places_among_all_are_those_of_one_process() -> None:
 
 
 def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
-    expected = find_lockstep(market).review_scores
+    expected = find_lockstep(market).both.direct
     for death in (1, 2):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
             found = ClusterSignals(Mortal(2, {death}), market, 0).lockstep()
-        np.testing.assert_array_equal(found.review_scores, expected)
+        np.testing.assert_array_equal(found.both.direct, expected)
 
 
 def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
@@ -190,14 +223,14 @@ def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
     with pytest.warns(UserWarning, match="new workers find the signals again"):
         found = ClusterSignals(workers, market, 0).lockstep()
     assert workers.count == 2
-    np.testing.assert_array_equal(found.review_scores, find_lockstep(market).review_scores)
+    np.testing.assert_array_equal(found.both.direct, find_lockstep(market).both.direct)
 
 
 def test_workers_that_are_gone_when_their_memory_is_wanted_back_stop_nothing(market: SparseTensor) -> None:
     cluster = ClusterSignals(Mortal(2, {3}), market, 0)
-    expected = cluster.lockstep().review_scores
+    expected = cluster.lockstep().both.direct
     cluster.release()
-    np.testing.assert_array_equal(cluster.lockstep().review_scores, expected)
+    np.testing.assert_array_equal(cluster.lockstep().both.direct, expected)
 
 
 @pytest.mark.filterwarnings("ignore:worker 1 is gone")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import InProcess
+from in_process import InProcess, Mortal
 from model_folders import folder_bytes
 from test_cluster_reading import review_files
 
@@ -81,6 +81,35 @@ def test_the_driver_writes_where_workers_cannot(
         monkeypatch.setattr("ringleader.snapshot.worker_rows._sees_lock", _blind)
     rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
     assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+
+
+def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: Path, reviews: Path) -> None:
+    class Counted(Mortal):
+        """Notes the programs that it runs."""
+
+        def run(self, call: Any, arguments: Any) -> list[Any]:
+            programs.append(call.__name__)
+            return super().run(call, arguments)
+
+    programs: list[str] = []
+    detector = rl.RingDetector(**{**SETTINGS, "epochs": 1})
+    detector.fit(reviews, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
+    for name in ("_keep_evidence", "_label_free", "write_held"):
+        call = programs.index(name) + 1
+        with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
+            detector.fit(reviews, checkpoint=tmp_path / name, runtime=Mortal(2, {call}))
+        assert folder_bytes(tmp_path / name) == folder_bytes(tmp_path / "one")
+
+
+def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path, reviews: Path) -> None:
+    alone = rl.RingDetector(**SETTINGS).fit(reviews)
+    stored = rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", runtime=InProcess(2))
+    kept = rl.RingDetector(**SETTINGS).fit(reviews, runtime=InProcess(2))
+    name = alone.scores("reviewer")["entity"][0]
+    for model in (stored, kept):
+        assert model.scores("reviewer").equals(alone.scores("reviewer"))
+        assert str(model.explain("reviewer", name)) == str(alone.explain("reviewer", name))
+        assert model.snapshot_.signals.strangers.ratios.tolist() == alone.snapshot_.signals.strangers.ratios.tolist()
 
 
 def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:

@@ -163,7 +163,7 @@ def boards(tensor: SparseTensor, lockstep: Lockstep, least: int) -> list[Board]:
             continue
         who = tensor.coordinates[cells, lockstep.actor].astype(np.int64)
         for mode, cut in sorted(zip(modes, first, strict=True), key=lambda pair: tensor.shape[pair[0]]):
-            made.append(_board(Origin(mode, side, n, least), cells, who, cut, pairs.direct[cells]))
+            made.append(_board(Origin(mode, side, n, least), cells, who, cut, lockstep.both.direct[cells]))
     return made
 
 

@@ -1,8 +1,13 @@
-"""Label-free inputs on workers: each finds those of its own entities, and the driver puts them together."""
+"""Label-free inputs on workers: each finds those of its own entities, and keeps what the driver does not need.
+
+The driver gets what heads are fitted to: suspicion, evidence of entities, ranks of inputs. Of all the rest it knows the
+size: the values of the inputs, and what lockstep, strangers and evidence say of each review. Workers write these to the
+model's folder, or send them where they are asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,59 +18,151 @@ from ringleader.judge.judge import LabelFree
 from ringleader.known.covariates import ModeCovariates
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.peers import Peers
+from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, held_rows, write_held
 from ringleader.signals import ReviewEvidence, Signals, Suspicion
 from ringleader.signals.cluster import ClusterSignals, held_cells
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
 
 ROWS = ("values", "ranks", "burst_")
-"""Beginnings of the names of packed arrays that have a row for each entity."""
+"""Beginnings of the names of packed inputs that have a row for each entity."""
+WANTED = "ranks"
+"""That of them which the driver has too."""
 
 Arrays = dict[str, Any]
 
 
 class LabelFreePart(NamedTuple):
-    """What a worker has found: of its cells, and by mode of its entities."""
+    """What a worker tells the driver of what it found: by mode of its entities, and what it keeps, by part."""
 
-    strangers: Strangers
     suspicions: dict[int, Suspicion]
     evidence: dict[int, Floats]
-    inputs: dict[int, Arrays]  # packed; of the modes of ids
+    inputs: dict[int, Arrays]  # packed, without what is kept; of the modes of ids
+    kept: dict[str, dict[str, HeldRows]]
 
 
-def find_label_free(
-    cluster: ClusterSignals, evidence: ReviewEvidence, lockstep: Lockstep, columns: Mapping[int, ModeCovariates]
-) -> LabelFree:
-    """All that no label enters, found by workers: strangers, behaviour, suspicion and the inputs of heads.
+class HeldSignals:
+    """What no label enters, found by workers, who keep the most of it.
 
-    columns : the user's own, by mode.
+    label_free : as the driver has it; arrays that lie with the workers have their size there and no content
+    kept       : by part of a model, the names of its arrays that lie with the workers
     """
 
-    def arguments() -> list[tuple[Any, ...]]:
-        shares: list[tuple[Any, ...]] = []
-        for rank, cells in enumerate(cluster.cells):
+    def __init__(
+        self,
+        cluster: ClusterSignals,
+        lockstep: Lockstep,
+        columns: Mapping[int, ModeCovariates],
+        find_evidence: Callable[[], object],
+    ) -> None:
+        """lockstep : as the driver has it. columns : the user's own, by mode. find_evidence : has every worker keep the
+        evidence of its cells (``memory["evidence"]``).
+        """
+        self.cluster, self.columns, self.find_evidence = cluster, columns, find_evidence
+        self._restarts = -1
+        parts = self._find()
+        held = {
+            part: {name: elsewhere([found.kept[part][name] for found in parts]) for name in arrays}
+            for part, arrays in parts[0].kept.items()
+        }
+        self.kept = {part: frozenset(arrays) for part, arrays in held.items()}
+        inputs = {
+            mode: _joined([part.inputs[mode] for part in parts], held[f"inputs-{mode}"]) for mode in parts[0].inputs
+        }
+        evidence, strangers = ReviewEvidence(**held["evidence"]), Strangers(**held["strangers"])
+        signals = Signals(
+            cluster.tensor,
+            cluster.actor,
+            lambda: evidence,
+            lambda: lockstep,
+            suspicions={mode: _whole([part.suspicions[mode] for part in parts]) for mode in parts[0].suspicions},
+            evidence={mode: np.concatenate([part.evidence[mode] for part in parts]) for mode in parts[0].evidence},
+            find_strangers=lambda: strangers,
+            behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
+        )
+        self.label_free = LabelFree(signals, columns, inputs)
+
+    def write(self, part: str, given: Mapping[str, Any], spans: Spans, write: Write) -> list[Any]:
+        """The arrays of a part in pieces, each written by a worker; what ``write`` returned, in their order.
+
+        given : arrays of the part that the driver has; spans : as ``ClusterLearner.write_rows``.
+        """
+
+        def arguments() -> list[tuple[Any, ...]]:
+            count = self.cluster.workers.count
+            first = sorted(self.kept).index(part)  # small parts are not all written by the same worker
+            writers = [(first + number * count // len(spans)) % count for number in range(len(spans))]
+            small = [{name: _rows(given[name], span[name]) for name in span if name in given} for span in spans]
+            return [
+                (part, spans, writers, [own if writers[n] == rank else {} for n, own in enumerate(small)], write)
+                for rank in range(count)
+            ]
+
+        results: list[dict[int, Any]] = self.cluster.run(write_held, arguments, before=[self._find_again])
+        written = {number: result for found in results for number, result in found.items()}
+        return [written[number] for number in range(len(spans))]
+
+    def gathered(self, part: str) -> Arrays:
+        """The arrays of a part that lie with the workers."""
+        names = sorted(self.kept[part])
+        found = self.cluster.run(
+            held_rows, lambda: [(part, names)] * self.cluster.workers.count, before=[self._find_again]
+        )
+        return {name: np.concatenate([arrays[name] for arrays in found]) for name in names}
+
+    def whole(self) -> LabelFree:
+        """All of it in this process."""
+        told, arrays = self.label_free.signals, {part: self.gathered(part) for part in self.kept}
+        packed = told.lockstep.to_arrays() | arrays["lockstep"]
+        lockstep, evidence = Lockstep.from_arrays(packed), ReviewEvidence(**arrays["evidence"])
+        strangers = Strangers(**arrays["strangers"])
+        inputs = {
+            mode: unpack_inputs(pack_inputs(self.label_free.inputs(mode)) | arrays[f"inputs-{mode}"])
+            for mode in range(len(told.tensor.shape))
+            if f"inputs-{mode}" in arrays
+        }
+        signals = Signals(
+            told.tensor,
+            told.actor,
+            lambda: evidence,
+            lambda: lockstep,
+            suspicions={mode: told.suspicion(mode) for mode in range(len(told.tensor.shape))},
+            evidence={mode: told.evidence(mode) for mode in range(len(told.tensor.shape))},
+            find_strangers=lambda: strangers,
+            behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
+        )
+        return LabelFree(signals, self.columns, inputs)
+
+    def _find(self) -> list[LabelFreePart]:
+        found: list[LabelFreePart] = self.cluster.run(_label_free, self._arguments, before=self._before)
+        self._restarts = self.cluster.workers.restarts
+        return found
+
+    def _find_again(self) -> None:
+        """Where workers were lost since: new ones find what the others held."""
+        if self._restarts != self.cluster.workers.restarts:
+            for step in self._before:
+                step()
+            self.cluster.workers.run(_label_free, self._arguments())
+            self._restarts = self.cluster.workers.restarts
+
+    @property
+    def _before(self) -> Sequence[Callable[[], object]]:
+        return self.find_evidence, self.cluster.need_lockstep
+
+    def _arguments(self) -> list[tuple[Any, ...]]:
+        cluster, shares = self.cluster, []
+        for rank in range(cluster.workers.count):
             own = {
                 mode: ModeCovariates(given.names, given.values[slice(*cluster.bounds[mode][rank : rank + 2])])
-                for mode, given in columns.items()
+                for mode, given in self.columns.items()
             }
-            reviews = ReviewEvidence(*(column[cells] for column in evidence))
-            shares.append((cluster.actor, reviews, lockstep.without_pairs(cells), own, cluster.workers.threads))
+            shares.append((cluster.actor, own, cluster.workers.threads))
         return shares
 
-    parts: list[LabelFreePart] = cluster.run(_label_free, arguments)
-    strangers = Strangers(*(np.concatenate(column) for column in zip(*(p.strangers for p in parts), strict=True)))
-    inputs = {mode: _joined([part.inputs[mode] for part in parts]) for mode in parts[0].inputs}
-    signals = Signals(
-        cluster.tensor,
-        cluster.actor,
-        lambda: evidence,
-        lambda: lockstep,
-        suspicions={mode: _whole([part.suspicions[mode] for part in parts]) for mode in parts[0].suspicions},
-        evidence={mode: np.concatenate([part.evidence[mode] for part in parts]) for mode in parts[0].evidence},
-        find_strangers=lambda: strangers,
-        behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
-    )
-    return LabelFree(signals, columns, inputs)
+
+def _rows(array: Any, span: tuple[int, int]) -> Any:
+    return array[span[0] : span[1]] if array.ndim else array
 
 
 def _whole(parts: list[Suspicion]) -> Suspicion:
@@ -74,25 +171,19 @@ def _whole(parts: list[Suspicion]) -> Suspicion:
     )
 
 
-def _joined(parts: list[Arrays]) -> Inputs:
+def _joined(parts: list[Arrays], held: Arrays) -> Inputs:
     arrays = {
         name: np.concatenate([part[name] for part in parts]) if name.startswith(ROWS) else array
         for name, array in parts[0].items()
     }
-    return unpack_inputs(arrays)
+    return unpack_inputs(held | arrays)
 
 
 def _label_free(
-    memory: dict[str, Any],
-    peers: Peers,
-    actor: int,
-    reviews: ReviewEvidence,
-    lockstep: Lockstep,
-    columns: dict[int, ModeCovariates],
-    threads: int,
+    memory: dict[str, Any], peers: Peers, actor: int, columns: dict[int, ModeCovariates], threads: int
 ) -> LabelFreePart:
     """In a worker: what no label enters, of its cells and entities."""
-    share = held_cells(memory, peers)
+    share, reviews, lockstep = held_cells(memory, peers), memory["evidence"], memory["lockstep"]
     signals = Signals(share, actor, lambda: reviews, lambda: lockstep)
     modes = range(len(share.shape))
     ids = [k for k in modes if share.tensor.vocabularies[k].kind == "id"]
@@ -101,4 +192,17 @@ def _label_free(
         suspicions = {k: signals.suspicion(k) for k in modes}
         evidence = {k: signals.evidence(k) for k in modes}
     share.forget()
-    return LabelFreePart(signals.strangers, suspicions, evidence, inputs)
+    memory["held"] = {
+        "evidence": reviews._asdict(),
+        "lockstep": lockstep.cell_arrays(),
+        "strangers": signals.strangers._asdict(),
+        **{f"inputs-{k}": {n: a for n, a in packed.items() if n.startswith(ROWS)} for k, packed in inputs.items()},
+    }
+    kept = {
+        part: {name: HeldRows.of(array) for name, array in arrays.items()} for part, arrays in memory["held"].items()
+    }
+    told = {
+        k: {name: array for name, array in packed.items() if name == WANTED or not name.startswith(ROWS)}
+        for k, packed in inputs.items()
+    }
+    return LabelFreePart(suspicions, evidence, told, kept)

@@ -83,10 +83,13 @@ class Inputs:
     @property
     def unranked(self) -> Floats:
         """The columns behind those whose ranks are known."""
-        known = self.ranks.levels.shape[1] if self.ranks is not None else 0
-        if known and known == self.blocks[0].shape[1]:
+        return self.columns_from(self.ranks.levels.shape[1] if self.ranks is not None else 0)
+
+    def columns_from(self, first: int) -> Floats:
+        """(n_k, F - first): the columns from one on; those of the first block need not be there for others."""
+        if first and first == self.blocks[0].shape[1]:
             return _side_by_side((self.blocks[0][:, :0], *self.blocks[1:]))
-        return self.values[:, known:]
+        return self.values[:, first:]
 
     def sentence(self, name: str, code: int) -> str:
         """What one input says of one entity."""

@@ -7,14 +7,16 @@ workers get the cells and the rows from before it, and do it again.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ringleader.arrays import Codes, Floats, Numbers
-from ringleader.errors import SettingsError
+from ringleader.errors import SettingsError, WorkerLost
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import DivisibleBackend, get_backend
 from ringleader.kernels.tree import TreeNodes
@@ -32,7 +34,7 @@ from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
 from ringleader.shares.part import Rows, joined
 from ringleader.shares.ranges import DEALT_FROM
-from ringleader.shares.rows import CARRIED, write_pieces
+from ringleader.shares.rows import CARRIED, write_state
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -59,6 +61,7 @@ class ClusterLearner:
         self.workers, self.learner, self.dealt_from = workers, learner, dealt_from
         self._dealt: Problem | None = None
         self._held: State | None = None
+        self._restarts = workers.restarts
         self._likelihoods = (float("nan"), float("nan"))
 
     def sweep(self, problem: Problem, state: State, touched: Touched | None = None) -> State:
@@ -89,13 +92,27 @@ class ClusterLearner:
                 whole[numbers] = column
         return found
 
+    def keep_evidence(self, problem: Problem, state: State, edges: Sequence[int]) -> None:
+        """The same, which stays with the workers: each has that of cells ``edges[p]`` to below ``edges[p + 1]``.
+
+        A worker that is lost is for the caller to replace.
+        """
+        self._hold(problem, state)
+        self.workers.run(_keep_evidence, [(list(edges),)] * self.workers.count)
+
+    def release(self) -> None:
+        """Give back the memory of the workers."""
+        self._forget()
+        with suppress(WorkerLost):  # whoever needs the workers next starts new ones
+            self.workers.run(_release_part, [()] * self.workers.count)
+
     def likelihoods(self, problem: Problem, state: State) -> tuple[float, float]:
         """Those of the sweep that was made last: training, and held out per held-out cell; NaN where not asked for."""
         return self._likelihoods
 
     def holds(self, state: State) -> bool:
         """Whether the workers have the rows of a state."""
-        return self._held is state
+        return self._held is state and self._restarts == self.workers.restarts
 
     def write_rows(
         self,
@@ -116,7 +133,7 @@ class ClusterLearner:
             (edges, spans, writers, [part if writers[n] == rank else {} for n, part in enumerate(parts)], write)
             for rank in range(self.workers.count)
         ]
-        results: list[dict[int, Any]] = self.workers.run(write_pieces, tasks)
+        results: list[dict[int, Any]] = self.workers.run(write_state, tasks)
         written = {number: result for found in results for number, result in found.items()}
         return [written[number] for number in range(len(spans))]
 
@@ -146,6 +163,9 @@ class ClusterLearner:
 
     def _hold(self, problem: Problem, state: State) -> None:
         """Have the workers hold the cells of a problem and the rows of a state."""
+        if self._restarts != self.workers.restarts:  # others who use them lost some
+            self._forget()
+        self._restarts = self.workers.restarts
         if self._dealt is not problem:
             self._deal(problem)
         if self._held is not state:
@@ -293,3 +313,21 @@ def _evidence_of_part(memory: dict[str, Any], peers: Peers) -> tuple[Numbers, Re
     found = part.review_evidence()
     part.close(part.state)
     return found
+
+
+def _keep_evidence(memory: dict[str, Any], peers: Peers, edges: list[int]) -> None:
+    """In a worker: find evidence, and keep that of its range of cells."""
+    numbers, found = _evidence_of_part(memory, peers)
+    cuts = np.searchsorted(numbers, edges)
+    letters = [(numbers[a:b], *(column[a:b] for column in found)) for a, b in itertools.pairwise(cuts)]
+    first, last = edges[peers.rank], edges[peers.rank + 1]
+    kept = ReviewEvidence(*(np.empty(last - first) for _ in found))
+    for places, *columns in peers.exchange(letters):
+        for mine, column in zip(kept, columns, strict=True):
+            mine[places - first] = column
+    memory["evidence"] = kept
+
+
+def _release_part(memory: dict[str, Any], peers: Peers) -> None:
+    """In a worker: forget the cells and rows of the sweeps."""
+    memory.pop("part", None)

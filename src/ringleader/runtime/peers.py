@@ -143,6 +143,7 @@ class Workers(Runtime, Protocol):
 
     count: int
     threads: int  # of each
+    restarts: int  # how often they were started anew: what they held before is gone
     watch: Watch | None  # called after every exchange
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -119,7 +119,7 @@ class RayWorkers:
 
     def __init__(self, ray: Any, count: int, threads: int, timeout: float) -> None:
         self.ray, self.count, self.threads, self.timeout = ray, count, threads, timeout
-        self.wanted = count
+        self.wanted, self.restarts = count, 0
         self.actors: list[Any] = []
         self.about: list[WorkerPlace] = []
         self.watch: Watch | None = None
@@ -135,6 +135,7 @@ class RayWorkers:
         return nullcontext(self)
 
     def restart(self) -> None:
+        self.restarts += 1
         for about in self.about:
             # Ray asks a process to end itself; one that is stopped does not hear it, and would keep its processors.
             self._on_node(about.node, _kill, about.process)

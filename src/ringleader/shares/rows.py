@@ -1,33 +1,58 @@
-"""Rows of a state that lie with workers, put together in ranges and handed to whoever writes them."""
+"""Rows of arrays that lie with workers: put together in ranges, and handed to whoever writes or wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from ringleader.runtime.peers import Peers
+from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.part import Part, Rows
 from ringleader.shares.ranges import Ranges
 
 CARRIED = ("factors", "second", "first")
 """Arrays of a state whose rows are where their entities are."""
 
-Spans = Sequence[Mapping[str, tuple[int, int]]]
-"""By piece, the rows [low, high) of each array that it has."""
+Array = npt.NDArray[Any]
+Span = tuple[int, int]
+"""The rows [low, high) of an array."""
+Spans = Sequence[Mapping[str, Span]]
+"""By piece, the rows of each array that it has."""
+Write = Callable[[int, Mapping[str, Any]], Any]
+"""Writes a piece, given its number and its arrays."""
 
 
-def write_pieces(
+class HeldRows(NamedTuple):
+    """What a worker says of an array whose rows it holds: how many they are, and none of them, for their type."""
+
+    rows: int
+    none: Array
+
+    @classmethod
+    def of(cls, array: Array) -> HeldRows:
+        return cls(len(array), np.array(array[:0]))
+
+
+def elsewhere(parts: Sequence[HeldRows]) -> Array:
+    """An array that lies with workers: its size and its type, and no memory. Numbers in it are NaN, or the least."""
+    none = parts[0].none
+    nothing = np.nan if none.dtype.kind == "f" else np.iinfo(none.dtype).min
+    return np.broadcast_to(np.array(nothing, none.dtype), (sum(part.rows for part in parts), *none.shape[1:]))
+
+
+def write_state(
     memory: dict[str, Any],
     peers: Peers,
     edges: list[int],
     spans: Spans,
     writers: list[int],
     given: list[dict[str, Any]],
-    write: Callable[[int, Mapping[str, Any]], Any],
+    write: Write,
 ) -> dict[int, Any]:
-    """In a worker: send rows to those who write them, and write what falls to this one; results by piece.
+    """In a worker: write the pieces of a state that fall to this one; results by piece.
 
     edges : first row of each mode, and the number of rows; writers : by piece, who writes it; given : by piece, its
     arrays that the driver has.
@@ -35,29 +60,79 @@ def write_pieces(
     part: Part = memory["part"]
     assert part.rows is not None  # after a sweep
     rows = part.rows
-    letters: list[list[tuple[int, str, int, Any]]] = [[] for _ in range(peers.count)]
+    like = {"factors": rows.factors[0], "second": rows.common.second, "first": rows.common.first}
+
+    def blocks(name: str, span: Span) -> Iterator[tuple[int, Array]]:
+        return _own_blocks(name, rows, part.ranges, peers.rank, edges, span)
+
+    return _write(peers, like, blocks, spans, writers, given, write)
+
+
+def write_held(
+    memory: dict[str, Any],
+    peers: Peers,
+    part: str,
+    spans: Spans,
+    writers: list[int],
+    given: list[dict[str, Any]],
+    write: Write,
+) -> dict[int, Any]:
+    """In a worker: the same of arrays that every worker holds a range of rows of, in the order of their numbers."""
+    held: dict[str, Array] = memory["held"][part]
+    counts = gather(peers, {name: len(array) for name, array in held.items()})
+    first = {name: sum(count[name] for count in counts[: peers.rank]) for name in held}
+
+    def blocks(name: str, span: Span) -> Iterator[tuple[int, Array]]:
+        low, high = max(span[0], first[name]), min(span[1], first[name] + len(held[name]))
+        if low < high:
+            yield low, held[name][low - first[name] : high - first[name]]
+
+    return _write(peers, held, blocks, spans, writers, given, write)
+
+
+def held_rows(memory: dict[str, Any], peers: Peers, part: str, names: Iterable[str]) -> dict[str, Array]:
+    """In a worker: the rows of arrays that it holds."""
+    held: dict[str, Array] = memory["held"][part]
+    return {name: held[name] for name in names}
+
+
+def _write(
+    peers: Peers,
+    like: Mapping[str, Array],
+    blocks: Callable[[str, Span], Iterator[tuple[int, Array]]],
+    spans: Spans,
+    writers: list[int],
+    given: list[dict[str, Any]],
+    write: Write,
+) -> dict[int, Any]:
+    """Send rows to those who write them, and write what falls to this worker; results by piece.
+
+    like : arrays of the type of those whose rows travel, by name. blocks : where each of this worker's blocks within a
+    span begins, and the block.
+    """
+    letters: list[list[tuple[int, str, int, Array]]] = [[] for _ in range(peers.count)]
     for number, span in enumerate(spans):
-        for name in (name for name in CARRIED if name in span):
-            for low, block in _own_blocks(name, rows, part.ranges, peers.rank, edges, span[name]):
-                letters[writers[number]].append((number, name, low - span[name][0], block))
-    arrived = peers.exchange(letters)
+        for name in (name for name in like if name in span):
+            letters[writers[number]] += [
+                (number, name, low - span[name][0], block) for low, block in blocks(name, span[name])
+            ]
+    arrived = sorted(itertools.chain(*peers.exchange(letters)), key=lambda letter: letter[0])
+    sent = {number: list(some) for number, some in itertools.groupby(arrived, key=lambda letter: letter[0])}
     results: dict[int, Any] = {}
     for number in (number for number, writer in enumerate(writers) if writer == peers.rank):
         arrays = dict(given[number])
-        for name in (name for name in CARRIED if name in spans[number]):
+        for name in (name for name in like if name in spans[number]):
             low, high = spans[number][name]
-            like = rows.factors[0] if name == "factors" else getattr(rows.common, name)
-            arrays[name] = np.zeros((high - low, *like.shape[1:]), like.dtype)
-        for at, name, low, block in (letter for sent in arrived for letter in sent):
-            if at == number:
-                arrays[name][low : low + len(block)] = block
+            arrays[name] = np.zeros((high - low, *like[name].shape[1:]), like[name].dtype)
+        for _, name, low, block in sent.get(number, ()):
+            arrays[name][low : low + len(block)] = block
         results[number] = write(number, arrays)
     return results
 
 
 def _own_blocks(
-    name: str, rows: Rows, ranges: Ranges, rank: int, edges: list[int], span: tuple[int, int]
-) -> Iterator[tuple[int, Any]]:
+    name: str, rows: Rows, ranges: Ranges, rank: int, edges: list[int], span: Span
+) -> Iterator[tuple[int, Array]]:
     """The rows of this worker within a span of rows of an array: where each block begins, and the block."""
     carried: dict[int, Any] = getattr(rows, name)
     for mode, begin in enumerate(edges[:-1]):

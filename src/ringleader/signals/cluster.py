@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringleader.arrays import Floats
 from ringleader.errors import WorkerLost
 from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
@@ -16,53 +17,102 @@ from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.sparse import SparseTensor
 
+FOUND = ("lockstep", "evidence", "held")
+"""Names in the memory of workers of what they found and keep: of reviews, and by part of a model."""
+
+
+class LockstepPart(NamedTuple):
+    """What a worker tells the driver of lockstep: pairs of its actors, and the direct scores of its cells."""
+
+    pairs: Lockstep
+    direct: Floats
+
 
 class ClusterSignals:
     """The signals of a tensor, found by workers; each of them holds the cells of a range of the first mode's entities.
 
-    A worker that is lost costs the signal that was being found: new workers get the cells, and do it again.
+    A worker that is lost costs the signals that were found: new workers get the cells, and find them again.
     """
 
-    def __init__(self, workers: Workers, tensor: SparseTensor, actor: int) -> None:
-        self.workers, self.tensor, self.actor = workers, tensor, actor
+    def __init__(
+        self, workers: Workers, tensor: SparseTensor, actor: int, settings: LockstepSettings | None = None
+    ) -> None:
+        """settings : of lockstep."""
+        self.workers, self.tensor, self.actor, self.settings = workers, tensor, actor, settings
         self.bounds = cut_entities(tensor, workers.count)
-        self._dealt = False
+        self._dealt = self._has_lockstep = False
+        self._restarts = workers.restarts
 
-    def lockstep(self, settings: LockstepSettings | None = None) -> Lockstep:
-        """``find_lockstep``"""
-        given = self.actor, settings, self.workers.threads
-        return joined_lockstep(self.run(_lockstep, lambda: [given] * self.workers.count))
+    def lockstep(self) -> Lockstep:
+        """Who acts with whom. What lockstep says of the cells stays with the workers (``Lockstep.pairs_alone``)."""
+        parts: list[LockstepPart] = self.run(_lockstep, self._lockstep_arguments)
+        self._has_lockstep = True
+        joined = joined_lockstep([part.pairs for part in parts])
+        return joined.pairs_alone(self.tensor.n_cells, np.concatenate([part.direct for part in parts]))
 
     @property
     def cells(self) -> list[slice]:
         """Which cells each worker holds."""
-        places = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
-        return [slice(a, b) for a, b in itertools.pairwise(places)]
+        return [slice(a, b) for a, b in itertools.pairwise(self.edges)]
 
-    def release(self) -> None:
-        """Give back the memory of the workers."""
+    @property
+    def edges(self) -> list[int]:
+        """The first cell of each worker, and the number of cells."""
+        places: list[int] = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
+        return places
+
+    def release(self, *, found: bool = False) -> None:
+        """Give back the memory of the workers: of their cells, and of what they found where ``found``."""
         self._dealt = False
+        self._has_lockstep = self._has_lockstep and not found
+        names = ("cells", *(FOUND if found else ()))
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones
-            self.workers.run(_release, [()] * self.workers.count)
+            self.workers.run(_release, [(names,)] * self.workers.count)
 
-    def run(self, call: Callable[..., Any], arguments: Callable[[], Sequence[tuple[Any, ...]]]) -> list[Any]:
+    def run(
+        self,
+        call: Callable[..., Any],
+        arguments: Callable[[], Sequence[tuple[Any, ...]]],
+        before: Iterable[Callable[[], object]] = (),
+    ) -> list[Any]:
         """``call(memory, peers, *arguments()[p])`` in every worker p, which holds its cells (``held_cells``).
 
-        Arguments are asked for when the cells are dealt: new workers may be fewer.
+        Arguments are asked for when the cells are dealt: new workers may be fewer. before : what is done first, before
+        they hold the cells, and by new workers again; where one is lost in it, it raises.
         """
 
         def work() -> list[Any]:
-            if not self._dealt:
-                self.bounds = cut_entities(self.tensor, self.workers.count)
-                self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
-                self._dealt = True
+            if self._restarts != self.workers.restarts:  # others who use them lost some
+                self._forget()
+            for step in before:
+                step()
+            self._deal()
             return self.workers.run(call, arguments())
 
         return repeat(self.workers, work, self._forget, "find the signals", "the signals were looked for")
 
+    def _deal(self) -> None:
+        """Have the workers hold their cells."""
+        if not self._dealt:
+            self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
+            self._dealt = True
+
+    def need_lockstep(self) -> None:
+        """Have the workers hold what lockstep says of their cells; for ``before``."""
+        if not self._has_lockstep:
+            self._deal()
+            self.workers.run(_lockstep, self._lockstep_arguments())
+            self._has_lockstep = True
+
+    def _lockstep_arguments(self) -> list[tuple[Any, ...]]:
+        return [(self.actor, self.settings, self.workers.threads)] * self.workers.count
+
     def _forget(self) -> None:
-        """New workers hold nothing."""
-        self._dealt = False
+        """New workers hold nothing, and may be fewer."""
+        self._dealt = self._has_lockstep = False
+        self._restarts = self.workers.restarts
+        if len(self.bounds[0]) != self.workers.count + 1:
+            self.bounds = cut_entities(self.tensor, self.workers.count)
 
 
 def _hold(memory: dict[str, Any], peers: Peers, cells: DealtCells) -> None:
@@ -70,9 +120,10 @@ def _hold(memory: dict[str, Any], peers: Peers, cells: DealtCells) -> None:
     memory["cells"] = CellShare.received(peers, cells)
 
 
-def _release(memory: dict[str, Any], peers: Peers) -> None:
-    """In a worker: forget the cells."""
-    memory.pop("cells", None)
+def _release(memory: dict[str, Any], peers: Peers, names: Iterable[str]) -> None:
+    """In a worker: forget what it holds under some names."""
+    for name in names:
+        memory.pop(name, None)
 
 
 def held_cells(memory: dict[str, Any], peers: Peers) -> CellShare:
@@ -84,9 +135,10 @@ def held_cells(memory: dict[str, Any], peers: Peers) -> CellShare:
 
 def _lockstep(
     memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings | None, threads: int
-) -> Lockstep:
+) -> LockstepPart:
     """In a worker: lockstep of its cells and actors."""
     share = held_cells(memory, peers)
     found = find_lockstep(share, settings, actor=actor, threads=threads)
     share.forget()
-    return found
+    memory["lockstep"] = found.without_pairs(slice(None))
+    return LockstepPart(found.pairs_alone(0, found.both.direct[:0]), found.both.direct)

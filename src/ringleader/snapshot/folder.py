@@ -69,7 +69,8 @@ class ModelPart(NamedTuple):
 
     source : the object it is made of. Where the folder holds the part of the very same object, it stays as it is.
     make   : its arrays, or its table
-    write  : writes the pieces of the arrays, under names in order, where they are; None: they are written from here
+    write  : writes the pieces of the arrays, under names in order, where they are; None, or None returned: they are
+    written from here
     """
 
     name: str
@@ -316,7 +317,7 @@ def _write_part(place: Place, part: ModelPart, generation: int) -> Entry:
     cuts = cut(shapes_of(content))
     count = len(cuts.spans)
     names = [file_name(part.name, generation, number, count) for number in range(count)]
-    if part.write is not None and count > 1:
+    if part.write is not None:
         written = part.write(place, cuts, names)
         if written is not None:
             return entry_of(cuts, written)

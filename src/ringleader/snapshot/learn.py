@@ -11,7 +11,7 @@ from typing import Any
 
 from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
-from ringleader.judge.cluster import find_label_free
+from ringleader.judge.cluster import HeldSignals
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
@@ -178,17 +178,28 @@ def _learn(
     left = 0 if may_settle and settled(history) else None
     last, _ = fit_loop(problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
+    held: HeldSignals | None = None
     if cluster is not None and learner is not None:
-        lockstep = cluster.lockstep() if lockstep is None else lockstep
-        evidence = learner.evidence(problem, last)
-        label_free = find_label_free(cluster, evidence, lockstep, fitted.user_columns.modes)
-        fitted = replace(fitted, derived=replace(fitted.derived, lockstep=lockstep, label_free=label_free))
-        cluster.release()
+        workers_learner, workers_signals = learner, cluster
+
+        def find_evidence() -> None:
+            workers_learner.keep_evidence(problem, last, workers_signals.edges)
+            workers_learner.release()  # the signals need the memory
+
+        pairs = cluster.lockstep() if lockstep is None else lockstep
+        held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
+        fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
+        cluster.release(found=writer is None)
     if fitted.judged:
         fitted.judge.heads()
-    if writer is not None:
+    if writer is None:
+        return fitted, None
+    if cluster is None:
         writer.save(fitted)
-    return fitted, writer.stored if writer is not None else None
+        return fitted, writer.stored
+    writer.save(fitted, held)
+    cluster.release(found=True)
+    return writer.read_back(fitted), writer.stored
 
 
 def as_labels(labels: Any) -> Labels | None:

@@ -40,7 +40,7 @@ def pack_head(judge: Judge, place: int) -> Arrays:
     return {
         **head.to_arrays(),
         "judgement": np.stack(said),
-        "label_columns": np.ascontiguousarray(inputs.values[:, first:]),
+        "label_columns": np.ascontiguousarray(inputs.columns_from(first)),
         "label_columns_about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(),
     }
 

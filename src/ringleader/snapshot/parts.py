@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ import pyarrow as pa
 from ringleader.cores import Cores
 from ringleader.errors import ModelBusyError, ModelFileError, RingleaderError
 from ringleader.judge import Head, Judge, LabelFree
+from ringleader.judge.cluster import HeldSignals
 from ringleader.judge.inputs import pack_inputs, unpack_inputs
 from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Label, Labels, Target, TargetKind
@@ -51,7 +52,7 @@ from ringleader.snapshot.packing import (
 from ringleader.snapshot.place import Place, place_of
 from ringleader.snapshot.resume import about_labels, covariates_fingerprint, tensor_fingerprint_once
 from ringleader.snapshot.snapshot import Derived, Snapshot
-from ringleader.snapshot.stored_state import check_when_read, stored_state
+from ringleader.snapshot.stored_state import ReadOnce, check_when_read, stored_state
 from ringleader.snapshot.worker_rows import WorkerRows
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -77,16 +78,22 @@ class Checkpoint:
         keep: int = KEEP,
         learner: ClusterLearner | None = None,
     ) -> None:
-        """learner : whose workers write the rows of a state that they hold, where they see the folder."""
-        self.folder = folder
-        self.stored = stored
-        self.keep = keep
+        """learner : whose workers write the rows that they hold, where they see the folder."""
+        self.folder, self.stored, self.keep = folder, stored, keep
         self.rows = None if learner is None else WorkerRows(learner)
         self.name = stored.name if stored is not None else UNFINISHED if model_folder.is_model(folder) else MANIFEST
 
-    def save(self, snapshot: Snapshot) -> None:
+    def save(self, snapshot: Snapshot, signals: HeldSignals | None = None) -> None:
+        """signals : what workers found and keep of it."""
+        if self.rows is not None:
+            self.rows.signals = signals
         name = MANIFEST if snapshot.complete else self.name
         self.stored = _write(snapshot, self.folder, self.stored, name, self.keep, self.rows)
+
+    def read_back(self, snapshot: Snapshot) -> Snapshot:
+        """A complete snapshot that was saved, with what follows from it read from the folder when it is asked for."""
+        assert self.stored is not None  # it was saved
+        return _with_derived(replace(snapshot, derived=Derived()), self.stored)
 
 
 def save(
@@ -140,11 +147,8 @@ def _write(
     keep: int,
     rows: WorkerRows | None = None,
 ) -> Stored:
-    parts = list(_data_parts(snapshot))
-    if rows is not None and rows.holds(snapshot.state):
-        parts = [p._replace(write=partial(rows.write, snapshot.state)) if p.name == "state" else p for p in parts]
-    if snapshot.complete:
-        parts += _derived_parts(snapshot)
+    parts = [*_data_parts(snapshot), *(_derived_parts(snapshot) if snapshot.complete else ())]
+    parts = parts if rows is None else rows.written(parts, snapshot.state)
     return model_folder.save(folder, _about(snapshot, before), parts, before=before, name=name, keep=keep)
 
 
@@ -255,23 +259,6 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         raise ModelFileError(f"model {stored.folder} is damaged: {error!r}; restore it or fit again") from error
     stored.sources.update({part.name: part.source for part in _data_parts(snapshot) if stored.has(part.name)})
     return snapshot, stored
-
-
-class ReadOnce(dict[K, V]):
-    """A dictionary that reads what a folder knows when it is first asked for."""
-
-    def __init__(self, keys: Iterable[K], read: Callable[[K], V]) -> None:
-        super().__init__()
-        self._readable, self._read = frozenset(keys), read
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or key in self._readable
-
-    def __missing__(self, key: K) -> V:
-        if key not in self._readable:
-            raise KeyError(key)
-        self[key] = self._read(key)
-        return self[key]
 
 
 def _unpacker(snapshot: Snapshot, stored: Stored) -> Callable[[str, int, Callable[[Any], V]], V]:

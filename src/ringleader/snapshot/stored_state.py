@@ -1,15 +1,35 @@
-"""StoredState: the state of a large model that is read when something asks for its arrays; most answers do not."""
+"""What is read from a model's folder when something asks for it: parts by key, and the state of a large model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ringleader.arrays import frozen
 from ringleader.model.state import State
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.pieces import files_of
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class ReadOnce(dict[K, V]):
+    """A dictionary that reads what a folder knows when it is first asked for."""
+
+    def __init__(self, keys: Iterable[K], read: Callable[[K], V]) -> None:
+        super().__init__()
+        self._readable, self._read = frozenset(keys), read
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._readable
+
+    def __missing__(self, key: K) -> V:
+        if key not in self._readable:
+            raise KeyError(key)
+        self[key] = self._read(key)
+        return self[key]
 
 
 class StoredState:

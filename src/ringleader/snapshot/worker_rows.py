@@ -1,40 +1,68 @@
-"""Worker rows: the state of a fit on a cluster, written by the workers that hold its rows."""
+"""Worker rows: arrays of a model written by the workers that hold their rows. Who writes changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ringleader.errors import WorkerLost
+from ringleader.judge.cluster import HeldSignals
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.state import State
 from ringleader.runtime.peers import Peers
+from ringleader.snapshot.folder import ModelPart
 from ringleader.snapshot.lease import LOCK
-from ringleader.snapshot.pieces import Cuts, write_piece
+from ringleader.snapshot.pieces import Cuts, piece_of, write_piece
 from ringleader.snapshot.place import Entry, Place, Store, place_of
 
 
 class WorkerRows:
-    """Writes the pieces of a state where their rows are. What is written does not depend on who writes it."""
+    """Writes the pieces of a state where their rows are, and of what the workers found (``signals``)."""
 
     def __init__(self, learner: ClusterLearner) -> None:
         self.learner = learner
+        self.signals: HeldSignals | None = None
         self._sees: dict[str, bool] = {}
 
-    def holds(self, state: State) -> bool:
-        return self.learner.holds(state)
+    def written(self, parts: Iterable[ModelPart], state: State) -> list[ModelPart]:
+        """The parts of a model, those whose rows lie with the workers written by them."""
+        kept = self.signals.kept if self.signals is not None else {}
+        found = []
+        for part in parts:
+            if part.name == "state" and self.learner.holds(state):
+                part = part._replace(write=partial(self._write_state, state))
+            elif part.name in kept:
+                part = part._replace(write=partial(self._write_kept, part))
+            found.append(part)
+        return found
 
-    def write(self, state: State, place: Place, cuts: Cuts, names: list[str]) -> list[Entry] | None:
+    def _write_state(self, state: State, place: Place, cuts: Cuts, names: list[str]) -> list[Entry] | None:
         """The entries of the pieces; None where a worker is gone, or does not see the folder of another machine."""
+        if len(names) == 1 or not self._seen(place):
+            return None
+        try:
+            return self.learner.write_rows(state, cuts.spans, _WritePiece(place.key(), names))
+        except WorkerLost:
+            return None  # the driver has the state too; the next sweep starts new workers
+
+    def _write_kept(self, part: ModelPart, place: Place, cuts: Cuts, names: list[str]) -> list[Entry]:
+        """The entries of the pieces. Where workers do not see the folder, they send the rows here."""
+        signals = self.signals
+        assert signals is not None  # else it has kept nothing
+        arrays: Any = part.make()  # of those that lie with the workers the size alone
+        if self._seen(place):
+            given = {name: array for name, array in arrays.items() if name not in signals.kept[part.name]}
+            return signals.write(part.name, given, cuts.spans, _WritePiece(place.key(), names))
+        whole = arrays | signals.gathered(part.name)
+        return [write_piece(place, name, piece_of(whole, span)) for name, span in zip(names, cuts.spans, strict=True)]
+
+    def _seen(self, place: Place) -> bool:
+        """Whether all workers see a folder."""
         key = place.key()
         if key not in self._sees:
             self._sees[key] = isinstance(place, Store) or self._all_see(place)
-        if not self._sees[key]:
-            return None
-        try:
-            return self.learner.write_rows(state, cuts.spans, _WritePiece(key, names))
-        except WorkerLost:
-            return None  # the driver has the state too; the next sweep starts new workers
+        return self._sees[key]
 
     def _all_see(self, place: Place) -> bool:
         """Whether every worker finds the lock that this process holds in the folder."""

@@ -28,6 +28,7 @@ from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.rows import HeldRows, elsewhere
 from ringleader.signals.lockstep.counting import count_side
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, in_order, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
@@ -114,6 +115,22 @@ class Lockstep:
         both = _together(boost, attack)
         pull, crowded = self.pull[cells], self.crowded_attacks[cells]
         return replace(self, both=both, boost=boost, attack=attack, single=nobody, pull=pull, crowded_attacks=crowded)
+
+    def pairs_alone(self, cells: int, direct: Floats) -> Lockstep:
+        """The graphs and the direct scores of both sides: all that labels flow along, and cores are found in.
+
+        Other arrays have so many cells, and lie elsewhere.
+        """
+        nothing = elsewhere([HeldRows(cells, np.zeros(0))])
+        boost, attack = (Side(side.graph, nothing, nothing) for side in (self.boost, self.attack))
+        both = Side(self.both.graph, nothing, direct)
+        return replace(self, both=both, boost=boost, attack=attack, pull=nothing, crowded_attacks=nothing)
+
+    def cell_arrays(self) -> dict[str, Floats]:
+        """Those of ``to_arrays`` that have a number for each cell."""
+        names = [f"{side}_{what}" for side in ("boost", "attack") for what in ("scores", "direct")]
+        arrays = self.to_arrays()
+        return {name: arrays[name] for name in ("pull", "crowded_attacks", *names)}
 
     def entity_scores(self, cells: SparseTensor | CellShare, mode: int | str) -> dict[str, Floats]:
         """Mean and top-10 mean of log(1 + score) over the reviews of each entity, (n_k,) each.
