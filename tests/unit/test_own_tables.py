@@ -44,6 +44,24 @@ def test_rows_in_another_encoding_are_refused_with_the_words_to_type(table: pd.D
     assert tensor.report is not None and tensor.report.rejected == {"not valid UTF-8": 3}
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_where_no_row_at_all_is_in_the_encoding_the_words_to_type_are_said_too(tmp_path: Path, strict: bool) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes("reviewer,product\ncafé,lamp\nthé,lamp\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r'2 not valid UTF-8.*; for Latin-1 give encoding="latin-1"'):
+        rl.read_reviews(path, strict=strict)
+    assert rl.read_reviews(path, encoding="latin-1").shape[0] == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_wide_text_without_its_mark_is_refused_with_its_encoding(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes("reviewer,product\ncafé,lamp\nthé,lamp\n".encode(encoding))
+    with pytest.raises(InputError, match=f'UTF-16 without its mark; read it with encoding="{encoding}"'):
+        rl.read_reviews(path)
+    assert rl.read_reviews(path, encoding=encoding).shape[0] == 2
+
+
 def test_a_header_in_another_encoding_names_the_option(tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     path.write_bytes("user,item,größe\na,b,c\n".encode("latin-1"))

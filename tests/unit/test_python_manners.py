@@ -55,11 +55,11 @@ def test_labels_that_match_nobody_are_warned_of_and_give_no_probability(market: 
 
 def test_a_mode_without_a_column_is_warned_of() -> None:
     table = pd.DataFrame({"reviewer": ["a", "b"], "product": ["x", "x"], "seller": ["s", "s"], "rating": [5, 4]})
-    with pytest.warns(rl.RingleaderWarning, match="no column for week: the model does without it"):
+    with pytest.warns(rl.RingleaderWarning, match="no column for timestamp: the model does without it"):
         tensor = rl.read_reviews(table)
     with pytest.warns(rl.RingleaderWarning) as told:
         rl.read_reviews(table.drop(columns="rating"))
-    assert sorted(str(w.message).split(":")[0] for w in told) == ["no column for rating", "no column for week"]
+    assert sorted(str(w.message).split(":")[0] for w in told) == ["no column for rating", "no column for timestamp"]
     assert tensor.report is not None and repr(tensor.report).count("no column for") == 1
 
 

@@ -88,11 +88,26 @@ def test_usual_names_of_columns_are_known(name: str, mode: str) -> None:
 
 
 def test_where_two_columns_could_be_it_both_are_named_and_none_is_taken() -> None:
-    with pytest.raises(SchemaError, match=r"'user', 'customer' could all be the reviewer, and none is taken"):
+    with pytest.raises(SchemaError, match=r"'user' and 'customer' could both be the reviewer, and none is taken"):
         resolve(["customer", "user", "asin"])
-    with pytest.raises(SchemaError, match=r"'shop', 'store'.*columns=\{'seller': 'shop'\}"):
+    with pytest.raises(SchemaError, match=r"'shop' and 'store' could both.*columns=\{'seller': 'shop'\}"):
         resolve(["store", "reviewer", "asin", "shop"])
+    with pytest.raises(SchemaError, match=r"'user', 'customer' and 'buyer' could all be the reviewer"):
+        resolve(["customer", "user", "buyer", "asin"])
     assert resolve(["reviewer", "customer", "user", "parent_asin", "asin"]).columns["product"] == "parent_asin"
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *(("User ID", "reviewer"), ("customerId", "reviewer"), ("Product-Id", "product"), ("ASIN ", "product")),
+        *(("Merchant", "seller"), ("business_id", "seller"), ("Star Rating", "rating"), ("Review Date", "week")),
+    ],
+)
+def test_case_and_what_joins_words_do_not_matter(name: str, mode: str) -> None:
+    roles = {"reviewer": "reviewer", "product": "product", "seller": "seller", "rating": "rating", "week": "timestamp"}
+    schema = resolve([name, *(role for own, role in roles.items() if own != mode)])
+    assert schema.columns[mode] == name and schema.guessed[roles[mode]] == name
 
 
 def test_a_missing_product_is_an_error_unless_there_are_sellers() -> None:
@@ -118,7 +133,7 @@ def test_an_unknown_role_is_an_error() -> None:
 
 
 def test_names_that_differ_by_case_only_are_ambiguous() -> None:
-    with pytest.raises(SchemaError, match="could all be the product"):
+    with pytest.raises(SchemaError, match="'ASIN' and 'Asin' could both be the product"):
         resolve(["reviewer", "ASIN", "Asin"])
 
 

@@ -49,8 +49,8 @@ def show(report: CheckReport) -> None:
     for role, name in report.guessed.items():
         if role != name:
             print(f"column {harmless(name)!r} taken as {role}")
-    for mode in report.dropped:
-        print(f"no column for {mode}: left out")
+    for role in report.missing:
+        print(f"no column for {role}: left out; where there is one, name it with --column {role}=COLUMN")
     print(f"{counted(report.rows, 'row')}, {report.used:,} used, {counted(report.cells, 'distinct cell')}")
     print(f"{counted(report.duplicates, 'exact duplicate')} (kept as multiplicity)")
     if report.time:

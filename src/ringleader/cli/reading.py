@@ -106,8 +106,8 @@ def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
     warnings = list(tensor.report.warnings) if tensor.report is not None else []
     for text in warnings:
         note(f"note: {text}", quiet=quiet)
-    for mode in tensor.report.dropped if tensor.report is not None else ():
-        note(f"note: no column for {mode}: the model does without it", quiet=quiet)
+    for role in tensor.report.missing if tensor.report is not None else ():
+        note(f"note: no column for {role}: the model does without it", quiet=quiet)
     return warnings
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ringleader.detector import RingDetector
 from ringleader.report.context import Table
+from ringleader.tables.schema import ROLE_OF_MODE
 from ringleader.wording import counted, harmless
 
 EXAMPLES = 8
@@ -47,7 +48,7 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
             notes.append(f"{counted(count, 'row')} could not be used: {harmless(reason, 120)}.")
         notes += [harmless(warning, 300) for warning in report["warnings"]]
         if report["dropped"]:
-            roles = ", ".join(harmless(role) for role in report["dropped"])
+            roles = ", ".join(harmless(ROLE_OF_MODE.get(mode, mode)) for mode in report["dropped"])
             notes.append(f"There was no column for {roles}; the model does without.")
         notes.append(
             f"{counted(report['rows'], 'row')} read, {report['used']:,} used, {report['cells']:,} of them distinct; "

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ringleader.tables.schema import DEFAULT_MODES, ROLE_OF_MODE, Axis
+
+NOT_UTF8 = "not valid UTF-8"
+"""Why rows in another encoding are refused."""
 
 FORMS = {
     "is not a number": "write plain numbers such as 5 or 4.5",
@@ -21,6 +26,11 @@ def advice(axis: Axis, reason: str, value: str | None) -> str:
     )
     form = next((said for words, said in FORMS.items() if reason.endswith(words)), "fill it")
     return f"{seen}; {form}, or take another column with {flag(axis)}"
+
+
+def encoding_advice(rejected: Mapping[str, int]) -> str:
+    """What to type where rows were refused because they are in another encoding; empty where none was."""
+    return "; for Latin-1 give --encoding latin-1" if NOT_UTF8 in rejected else ""
 
 
 def flag(axis: Axis) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ringleader.errors import InputError
-from ringleader.tables.advice import advice
+from ringleader.tables.advice import advice, encoding_advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, quoted
-from ringleader.tables.schema import Axis, graded
+from ringleader.tables.schema import ROLE_OF_MODE, Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
 from ringleader.wording import counted, harmless, html_text
 
@@ -51,8 +51,13 @@ class CheckReport:
     def odd(self) -> tuple[str, ...]:
         """What is to be known before the table is trusted: rows that were left out and why, and odd columns."""
         left_out = [f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items()]
-        missing = [f"no column for {mode}: the model does without it" for mode in self.dropped]
+        missing = [f"no column for {role}: the model does without it" for role in self.missing]
         return (*left_out, *self.warnings, *missing)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The roles that no column plays, as ``--column`` names them: ``timestamp`` for the mode ``week``."""
+        return tuple(ROLE_OF_MODE.get(mode, mode) for mode in self.dropped)
 
     def lines(self) -> list[str]:
         """What was read, in words."""
@@ -131,7 +136,7 @@ class Checked:
             first = relation.examples[0]
             raise InputError(
                 f"{total:,} of {counted(self.total, 'row')} cannot be used ({reasons}); first at {first.where}; "
-                "mend them, or leave out --strict to go on without them"
+                f"mend them, or leave out --strict to go on without them{encoding_advice(relation.rejected)}"
             )
         if total == self.total:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in relation.rejected.most_common())
@@ -149,9 +154,11 @@ class Checked:
         self._refused, self._shown = Counter(refused), list(relation.examples)
 
     def _advice(self) -> str:
-        """What the column that most rows fail by holds, and what it should; nothing where rows cannot be parsed."""
-        found = [said for said in self.relation.everyone(self._own_advice()) if said is not None]
-        return min(found, key=lambda said: said[0])[1] if found else ""
+        """What the column that most rows fail by holds, and what it should; or how another encoding is read."""
+        columns = [said for said in self.relation.everyone(self._own_advice()) if said is not None]
+        if columns:
+            return min(columns, key=lambda said: said[0])[1]
+        return encoding_advice(self.relation.rejected)
 
     def _own_advice(self) -> tuple[int, str] | None:
         """The same from the files of this process, with the number of the column."""

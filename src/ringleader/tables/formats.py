@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
-from ringleader.tables.advice import first_line
+from ringleader.tables.advice import NOT_UTF8, first_line
 from ringleader.tables.files import ReviewFile
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
@@ -139,7 +139,7 @@ class JsonLinesLoader:
                 if all(field is None or row_reader.is_utf8(field) for field in fields):
                     yield Record(row.line, fields)
                 else:
-                    yield BadRow(row.line, "not valid UTF-8", str(row.fields[0])[:80])
+                    yield BadRow(row.line, NOT_UTF8, str(row.fields[0])[:80])
 
     def _lines(self, records: list[int]) -> list[str]:
         return _count_lines(row_reader.text_lines(self.path), records, self.file.name)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ringleader.tables.advice import NOT_UTF8
+
 BATCH_ROWS = 100_000
 BATCH_CHARACTERS = 1 << 26
 LONGEST_RECORD = 1000
@@ -74,7 +76,7 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow
         if is_header:
             is_header = False
         elif not is_utf8(record):
-            yield BadRow(line, "not valid UTF-8", _show(record))
+            yield BadRow(line, NOT_UTF8, _show(record))
         elif len(fields) != width:
             yield BadRow(line, "too few fields" if len(fields) < width else "too many fields", _show(record))
         else:
@@ -127,7 +129,7 @@ def text_lines(path: Path) -> Iterator[Record | BadRow]:
         text = text.rstrip("\r\n")
         if not text.strip():
             continue
-        yield Record(line, [text]) if is_utf8(text) else BadRow(line, "not valid UTF-8", _show(text))
+        yield Record(line, [text]) if is_utf8(text) else BadRow(line, NOT_UTF8, _show(text))
 
 
 def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> BadRows:

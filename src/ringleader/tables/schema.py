@@ -13,8 +13,8 @@ from ringleader.errors import SchemaError, SettingsError
 
 AxisKind = Literal["id", "category", "rating", "time"]
 
-# Names that a column is known by, whatever their case. Amazon 2014 and 2018 say reviewerID, asin,
-# overall, unixReviewTime; Amazon 2023 says user_id, parent_asin, rating, timestamp.
+# Names that a column is known by, whatever their case, and however their words are joined. Amazon 2014 and 2018 say
+# reviewerID, asin, overall, unixReviewTime; Amazon 2023 says user_id, parent_asin, rating, timestamp.
 DECISIVE_NAMES: dict[str, tuple[str, ...]] = {
     "reviewer": ("reviewer", "reviewerid", "reviewer_id", "user_id", "userid"),
     "product": ("product", "parent_asin", "asin", "product_id", "productid"),
@@ -24,9 +24,22 @@ DECISIVE_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Of several, the first of these that is there is taken."""
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "reviewer": ("user", "customer", "customer_id", "author", "author_id", "buyer", "buyer_id", "member_id"),
+    "reviewer": (
+        "user",
+        "customer",
+        "customer_id",
+        "author",
+        "author_id",
+        "buyer",
+        "buyer_id",
+        "member_id",
+        "username",
+    ),
     "product": ("item", "item_id", "itemid", "sku", "product_name", "listing", "listing_id"),
-    "seller": ("merchant", "merchant_id", "vendor", "vendor_id", "shop", "shop_id", "store", "store_id"),
+    "seller": (
+        *("merchant", "merchant_id", "vendor", "vendor_id", "shop", "shop_id", "store", "store_id"),
+        *("business", "business_id"),
+    ),
     "rating": ("stars", "score", "grade", "rate", "review_score"),
     "timestamp": ("time", "datetime", "date", "when", "review_date", "review_time", "created_at", "posted_at"),
 }
@@ -194,13 +207,13 @@ def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Se
 
 def roles_called(names: Iterable[str]) -> set[str]:
     """The roles of the default modes that one of the columns is known to play."""
-    folded = {name.strip().lower() for name in names}
-    return {role for role, known in KNOWN_NAMES.items() if not folded.isdisjoint(known)}
+    folded = {_folded(name) for name in names}
+    return {role for role, known in KNOWN_NAMES.items() if not folded.isdisjoint(map(_folded, known))}
 
 
 def names_a_rating(name: str) -> bool:
     """Whether a mode or a column is called as ratings are."""
-    return name.strip().lower() in KNOWN_NAMES["rating"]
+    return _folded(name) in map(_folded, KNOWN_NAMES["rating"])
 
 
 def graded(axes: Sequence[Axis]) -> Axis | None:
@@ -223,21 +236,28 @@ def _guess(role: str, available: Sequence[str], taken: set[str]) -> str | None:
     folded: dict[str, list[str]] = {}
     for name in available:
         if name not in taken:
-            folded.setdefault(name.strip().lower(), []).append(name)
+            folded.setdefault(_folded(name), []).append(name)
     for known in DECISIVE_NAMES[role]:
-        matches = folded.get(known, [])
+        matches = folded.get(_folded(known), [])
         if known in matches:
             return known
         if matches:
             return _only(matches, role)
-    return _only([name for known in OTHER_NAMES[role] for name in folded.get(known, [])], role)
+    others = dict.fromkeys(map(_folded, OTHER_NAMES[role]))
+    return _only([name for known in others for name in folded.get(known, [])], role)
+
+
+def _folded(name: str) -> str:
+    """A name without case and without what joins its words: ``User ID``, ``user-id`` and ``userId`` are ``userid``."""
+    return re.sub(r"[\s._-]", "", name).lower()
 
 
 def _only(matches: Sequence[str], role: str) -> str | None:
     """The one column that could play a role; an error that names them where several could."""
     if len(matches) > 1:
         raise SchemaError(
-            f"columns {', '.join(map(repr, matches))} could all be the {role}, and none is taken; choose with --column "
+            f"columns {' and '.join((', '.join(map(repr, matches[:-1])), repr(matches[-1])))} could "
+            f"{'both' if len(matches) == 2 else 'all'} be the {role}, and none is taken; choose with --column "
             f"{role}={shlex.quote(matches[0][:60])}"
         )
     return matches[0] if matches else None

@@ -30,9 +30,21 @@ def text_head(file: ReviewFile, path: Path) -> str:
                 f"{file.name!r} is not in UTF-8; if it is in Latin-1, read it with --encoding latin-1"
             ) from None
         header = "\x00"
+    if (wide := _wide_encoding(first)) is not None:
+        raise InputError(f"{file.name!r} looks like UTF-16 without its mark; read it with --encoding {wide}")
     if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
         raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")
     return data.decode("utf-8-sig", "replace")
+
+
+def _wide_encoding(first: bytes) -> str | None:
+    """The encoding of a first line whose every second byte is zero, as UTF-16 has it without its mark; else None."""
+    if len(first) < 4:
+        return None
+    even, odd = first[: len(first) // 2 * 2 : 2], first[1::2]
+    if not any(odd) and all(even):
+        return "utf-16-le"
+    return "utf-16-be" if not any(even) and all(odd) else None
 
 
 def delimiter_of(head: str) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from ringleader.errors import InputError, SettingsError, warn_of
 from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
+from ringleader.tables.advice import NOT_UTF8, encoding_advice
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
 from ringleader.tables.coding import Coding
 from ringleader.tables.read import LEAST_MEMORY, open_relation, parse_memory
@@ -32,8 +33,6 @@ from ringleader.wording import counted
 BYTES_A_ROW = 64
 """What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
 
-NOT_UTF8 = "not valid UTF-8"
-"""Why rows in another encoding are refused."""
 
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
@@ -141,7 +140,7 @@ def _encoded(
         modes={v.mode: size for v, size in zip(encoded, coding.sizes, strict=True)},
         time=checked.time,
         warnings=tuple(
-            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation)])
+            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation.rejected)])
         ),
     )
     return cells.coordinates, cells.counts, encoded, report
@@ -173,11 +172,10 @@ def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool,
         return _encoded(relation, None, strict)
 
 
-def _encoding_note(relation: Relation) -> list[str]:
-    """What to type where rows were refused because they are in another encoding."""
-    if NOT_UTF8 not in relation.rejected:
-        return []
-    return [f"{counted(relation.rejected[NOT_UTF8], 'row')} are not in UTF-8; for Latin-1 give --encoding latin-1"]
+def _encoding_note(rejected: Mapping[str, int]) -> list[str]:
+    """That rows are in another encoding, and what to type."""
+    many = rejected.get(NOT_UTF8, 0)
+    return [f"{counted(many, 'row')} not in UTF-8{encoding_advice(rejected)}"] if many else []
 
 
 def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
