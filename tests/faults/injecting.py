@@ -3,9 +3,9 @@
 ``python injecting.py OPERATION FOLDER [STEP [BUG]]`` runs the operation once to count its calls that change files;
 then, for every n (or every STEP-th), from the same start with the n-th call failing, torn or fatal, each in a process
 of its own. After each the folder must hold the old files or the new ones, whole; what is said must be a sentence; and
-the operation, repeated without a fault, must end as if there had been none. BUG plants one, to see it found.
-STEP 0 only counts, between two marks that a tracer sees. Prints one JSON document: how many of each were tried, and
-what was wrong.
+the operation, repeated without a fault, must end as if there had been none. What follows from a folder is looked at
+once for faults that leave the same content. BUG plants one, to see it found. STEP 0 only counts, between two marks that
+a tracer sees. Prints one JSON document: how many of each were tried, and what was wrong.
 """
 
 from __future__ import annotations
@@ -18,170 +18,36 @@ import importlib
 import json
 import os
 import shutil
+import signal
 import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
+from operations import Operation, operations
 
 import ringleader as rl
-from ringleader import report
-from ringleader.cli.app import app
-from ringleader.cli.cores import write_cores
-from ringleader.cli.rows import put_frame
-from ringleader.console.decisions import DecisionStore, Draft
-from ringleader.datasets import marketplace
+from ringleader.console.decisions import DecisionStore
 from ringleader.errors import RingleaderError
 from ringleader.runtime import outputs
 from ringleader.snapshot import folder as store
-from ringleader.snapshot import load, save, take_in, undo
 from ringleader.snapshot import place as places
 
 KILL, TEAR = -1, -2
 EVERY = {"ENOSPC": errno.ENOSPC, "torn": TEAR, "SIGKILL": KILL}
-"""What happens to every call: no space, block or inode left; half of a write; the end of the process."""
+"""What happens to every call: no space, block or inode left; half of it, where it writes; the end of the process."""
 IN_TURN = {"EIO": errno.EIO, "EACCES": errno.EACCES, "EROFS": errno.EROFS}
 IN_TURN |= {"EDQUOT": errno.EDQUOT, "ENAMETOOLONG": errno.ENAMETOOLONG}
 """One of these happens to each call too, in turn."""
+LONGEST = 300
+"""Seconds of a trial, beyond which it hangs."""
 
-WORDS = pa.table({"w": ["a", "b"]})
 SHIM = ctypes.CDLL(None)
 SHIM.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
 SHIM.fault_count.restype = SHIM.fault_names.restype = ctypes.c_long
-
-
-class Operation(NamedTuple):
-    """prepare : what makes a folder. change : what is done to it. again : what is done after a fault, if another.
-
-    same_bits : whether the folder is then as if there had been no fault, to the bit; else it only works
-    """
-
-    prepare: Callable[[Path], Any]
-    change: Callable[[Path], Any]
-    again: Callable[[Path], Any] | None = None
-    same_bits: bool = True
-
-
-def tiny_save(place: Path, number: int) -> Any:
-    """A folder of two parts, one of which changes."""
-    state = {"a": np.full(50, float(number))}
-    parts = [store.ModelPart("state", state, lambda: state), store.ModelPart("labels", WORDS, lambda: WORDS)]
-    return store.save(place, {"complete": True, "number": number}, parts)
-
-
-def nothing(place: Path) -> None:
-    """The start of operations that make their folder."""
-
-
-def operations(name: str, work: Path) -> Operation:
-    if name == "store":
-        return Operation(lambda place: tiny_save(place, 1), lambda place: tiny_save(place, 2), same_bits=False)
-    market = marketplace(1000, difficulty="easy", seed=3)
-    reviews = market.reviews[:400]
-    labels = market.labels[(market.labels["mode"] == "seller") & (market.labels["target"] == "abuse")]
-    labels = labels[labels["entity"].isin(reviews["seller"])]
-    settings = {"rank": 2, "epochs": 1, "threads": 1}
-    model = work / "model"
-    if name == "generate":
-        newer = marketplace(1000, seed=4)
-        return Operation(lambda place: market.write(place), lambda place: newer.write(place, overwrite=True))
-    detector = rl.RingDetector(**settings).fit(reviews, labels)  # children find the kernels compiled
-    detector.scores("seller")
-    if name == "fit":
-        return Operation(
-            nothing,
-            lambda place: rl.RingDetector(**settings).fit(reviews, labels, checkpoint=place),
-            lambda place: rl.RingDetector(**settings).fit(reviews, labels, checkpoint=place, resume=True),
-        )
-    detector.save(model)
-
-    def copied(place: Path) -> None:
-        shutil.copytree(model, place)
-
-    if name == "fit --overwrite":
-
-        def fit(place: Path, resume: bool) -> None:
-            resume = resume and (place / store.UNFINISHED).exists()
-            rl.RingDetector(**settings).fit(reviews[:300], checkpoint=place, resume=resume)
-
-        return Operation(copied, lambda place: fit(place, False), lambda place: fit(place, True), same_bits=False)
-    if name == "update":
-        taken = take_in(load(model)[0], market.reviews[400:500], None)
-        taken.snapshot.judge.heads()
-        save(taken.snapshot, work / "first")  # what follows is found once
-
-        def update(place: Path) -> None:
-            if len(load(place)[0].batches) == 1:  # as the command does: a batch it has seen changes nothing
-                save(taken.snapshot, place, load(place)[1])
-
-        return Operation(copied, update)
-    if name == "undo":
-        changed = rl.load(model).partial_fit(None, labels.assign(label=1 - labels["label"]))
-        changed.save(model)
-
-        def back(place: Path) -> None:
-            if len(load(place)[0].batches) == 2:
-                undo(place)
-
-        return Operation(copied, back)
-    if name == "decide":
-
-        def decide(place: Path, number: int) -> None:
-            decisions = DecisionStore(place)
-            decisions.append([Draft("seller", f"s{number}", "abuse", "bad")], key=f"key-{number}", who="me")
-            decisions.close()
-
-        def first(place: Path) -> None:
-            place.mkdir()
-            decide(place, 1)
-
-        return Operation(first, lambda place: decide(place, 2), same_bits=False)
-    if name == "decisions":
-        decisions = DecisionStore(model)
-        decisions.append([Draft("seller", "s1", "abuse", "bad")], key="key-1", who="me")
-        decisions.close()
-
-        def write(place: Path) -> None:
-            app(["decisions", str(model), "--output", str(place / "labels.csv")], standalone_mode=False)
-
-        return Operation(_a_file("labels.csv"), write)
-    if name == "report":
-        text = report.page(detector)
-        report.page = lambda model, since=None: text
-        return Operation(_a_file("report.html"), lambda place: report.write_report(detector, place / "report.html"))
-    if name == "cores":
-        sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-        from test_cores import cores_of, gang
-        from test_cores import market as with_gangs
-
-        tensor = with_gangs(gang("ring", (4, 5), 3), gang("mob", (1, 2), 3, first=50, people=11))
-        found = cores_of(tensor)
-        assert len(found) > 1
-        other = with_gangs(gang("gang", (4, 5), 3))
-        write_cores(cores_of(other), other, str(work / "old"), raw=False)
-        return Operation(
-            lambda place: shutil.copytree(work / "old", place),
-            lambda place: write_cores(found, tensor, str(place), raw=False),
-        )
-    kind = name.removeprefix("score ")
-    scores = detector.scores("reviewer")
-    return Operation(
-        _a_file(f"scores{kind}"), lambda place: put_frame(scores, str(place / f"scores{kind}"), raw=False) and None
-    )
-
-
-def _a_file(name: str) -> Callable[[Path], None]:
-    """Makes a folder with an old file."""
-
-    def prepare(place: Path) -> None:
-        place.mkdir()
-        (place / name).write_bytes(b"old")
-
-    return prepare
+SHIM.fault_kinds.restype = ctypes.c_char_p
 
 
 @contextlib.contextmanager
@@ -232,9 +98,23 @@ def contents(folder: Path) -> dict[str, str]:
     return found
 
 
-def parts(place: Path) -> dict[str, str]:
-    """The checksum of every part of a model."""
-    return {part: entry["sha256"] for part, entry in store.load(place).files.items()}
+def everything(folder: Path) -> str:
+    """A checksum of all that a folder holds; of a temporary file that is the same whoever wrote it."""
+    found = [json.dumps(contents(folder), sort_keys=True)]
+    for path in folder.rglob("*"):
+        temporary = outputs.PARTIAL.fullmatch(path.name)
+        if path.is_file() and temporary:
+            found.append(f"{path.parent} {temporary['stem']} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        elif path.is_dir():
+            found.append(str(path))
+    text = store.LIBRARY_PARTIAL.sub(".tmp", "\n".join(sorted(found)))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parts(place: Path) -> dict[str, list[str]]:
+    """The checksums of the files of every part of a model."""
+    files = store.load(place).files
+    return {part: [file["sha256"] for file in store.files_of(entry)] for part, entry in files.items()}
 
 
 def wrong(name: str, place: Path, old: dict[str, str], new: dict[str, str]) -> str | None:
@@ -253,7 +133,7 @@ def wrong(name: str, place: Path, old: dict[str, str], new: dict[str, str]) -> s
         return None if not old and store.is_free(place) else "no manifest"
     try:
         store.load(place).verify()
-        if name != "store":
+        if not name.startswith("store"):
             rl.load(place).scores("seller")
     except RingleaderError as error:
         return f"unreadable: {error}"
@@ -262,31 +142,32 @@ def wrong(name: str, place: Path, old: dict[str, str], new: dict[str, str]) -> s
     return None
 
 
-def in_a_child(call: Callable[[], Any], arm: tuple[str, int, int]) -> tuple[str, int]:
-    """How a call ended that was faulted, and how many calls it made."""
+def in_a_child(call: Callable[[], Any], arm: tuple[str, int, int] = ("", 0, 0)) -> tuple[str, str]:
+    """How a call ended that was faulted, and its calls that change files: w for one that writes, o for another."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        signal.alarm(LONGEST)
         try:
             SHIM.fault_arm(arm[0].encode(), arm[1], arm[2])
-            call()
-            said = "done"
+            problem = call()
+            said = f"found: {problem}" if isinstance(problem, str) else "done"
         except RingleaderError as error:
             said = f"said: {error}"
         except BaseException as error:
             said = f"failed: {error!r}"
-        number = SHIM.fault_count()
+        kinds = SHIM.fault_kinds().decode()
         SHIM.fault_arm(b"", 0, 0)
-        os.write(writing, json.dumps([said[:500], number]).encode())
+        os.write(writing, json.dumps([said[:500], kinds]).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
-    said, number = json.loads(text) if text else (f"killed {os.waitstatus_to_exitcode(status)}", 0)
-    return said, number
+    said, kinds = json.loads(text) if text else (f"killed {os.waitstatus_to_exitcode(status)}", "")
+    return said, kinds
 
 
 def marked(call: Callable[[], Any]) -> None:
@@ -297,25 +178,64 @@ def marked(call: Callable[[], Any]) -> None:
     raise RingleaderError(str(SHIM.fault_names()))
 
 
-def after(operation: Operation, name: str, place: Path, new: dict[str, str]) -> str | None:
-    """What is wrong once the operation was repeated without a fault."""
-    said, _ = in_a_child(lambda: (operation.again or operation.change)(place), ("", 0, 0))
-    if said != "done":
-        return f"a second attempt {said}"
-    left = [file.name for file in place.rglob(".*") if file.name != ".lock"]  # who holds it is known by the system
-    if left:
-        return f"a second attempt left {left}"
-    if operation.same_bits and name in ("fit", "update", "undo"):
-        now = parts(place)
-        named = {entry.get("sha256") for entry in store.load(place).files.values()}
-        return None if now == NEW_PARTS and named else "a second attempt ended in other bits"
-    if operation.same_bits:
-        odd = [file for file, content in contents(place).items() if content != new.get(file)]
-        return f"a second attempt left {odd}" if odd else None
-    return None
+class Trial:
+    """An operation with its folder before and after it, to hold against what a fault leaves."""
 
+    def __init__(self, name: str, operation: Operation, place: Path) -> None:
+        self.name, self.operation, self.place = name, operation, place
+        self.fresh()
+        self.old = contents(place)
+        said, self.kinds = in_a_child(self.changed, (str(place), 0, 0))
+        assert said == "done", said
+        self.new = contents(place)
+        self.new_parts = parts(place) if store.MANIFEST in self.new else {}
+        self.followed: dict[str, str] = {}
 
-NEW_PARTS: dict[str, str] = {}
+    def fresh(self) -> None:
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.operation.prepare(self.place)
+
+    def changed(self) -> None:
+        self.operation.change(self.place)
+
+    def repeated(self) -> None:
+        (self.operation.again or self.operation.change)(self.place)
+
+    def fault(self, n: int, code: int) -> tuple[str, str | None]:
+        """What was said with the n-th call at fault, and what is wrong then."""
+        self.fresh()
+        said, _ = in_a_child(self.changed, (str(self.place), n, code))
+        left = everything(self.place)
+        if said.startswith("failed") or (code == KILL) != (said == "killed -9"):
+            return said, f"it {said}"
+        if (
+            said == "done"
+            and self.name != "decide"
+            and contents(self.place).get(store.MANIFEST) != self.new.get(store.MANIFEST)
+        ):
+            return said, "it said done, and the old model is there"
+        if left not in self.followed:  # what follows depends on the folder alone
+            self.followed[left] = in_a_child(self.problem)[0]
+        follows = self.followed[left]
+        return said, None if follows == "done" else follows.removeprefix("found: ")
+
+    def problem(self) -> str | None:
+        """What is wrong with the folder, or with it once the operation was repeated without a fault."""
+        found = wrong(self.name, self.place, self.old, self.new)
+        if found:
+            return found
+        said, _ = in_a_child(self.repeated)
+        if said != "done":
+            return f"a second attempt {said}"
+        left = [file.name for file in self.place.rglob(".*") if file.name != ".lock"]  # its holder is the system's
+        if left:
+            return f"a second attempt left {left}"
+        if self.operation.same_bits and self.name in ("fit", "update", "undo"):
+            return None if parts(self.place) == self.new_parts else "a second attempt ended in other bits"
+        if self.operation.same_bits:
+            odd = [file for file, content in contents(self.place).items() if content != self.new.get(file)]
+            return f"a second attempt left {odd}" if odd else None
+        return None
 
 
 def main() -> None:
@@ -324,40 +244,27 @@ def main() -> None:
     if len(sys.argv) > 4:
         plant(sys.argv[4])
     place = work / "place"
-
-    def fresh() -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        operation.prepare(place)
-
-    fresh()
     if step == 0:
+        operation.prepare(place)
         print(json.dumps(in_a_child(lambda: marked(lambda: operation.change(place)), (str(place), 0, 0))[0]))
         return
-    old = contents(place)
-    said, calls = in_a_child(lambda: operation.change(place), (str(place), 0, 0))
-    assert said == "done", said
-    new = contents(place)
-    if store.MANIFEST in new:
-        NEW_PARTS.update(parts(place))
+    trial = Trial(name, operation, place)
     tried: Counter[str] = Counter()
     sentences: Counter[str] = Counter()
     faults = []
+    calls = len(trial.kinds)
     for n in range(1, calls + 1, step):
         turn = list(IN_TURN)[n // step % len(IN_TURN)]
         for action, code in {**EVERY, turn: IN_TURN[turn]}.items():
-            fresh()
-            said, _ = in_a_child(lambda: operation.change(place), (str(place), n, code))
+            if action == "torn" and trial.kinds[n - 1] != "w":
+                continue
+            said, problem = trial.fault(n, code)
             tried[action] += 1
             sentences[said.replace(str(place), "PLACE")[:160]] += 1
-            problem = wrong(name, place, old, new)
-            if said.startswith("failed") or (action == "SIGKILL") != said.startswith("killed"):
-                problem = f"{problem or ''} it {said}"
-            elif said == "done" and name != "decide" and contents(place).get(store.MANIFEST) != new.get(store.MANIFEST):
-                problem = "it said done, and the old model is there"
-            problem = problem or after(operation, name, place, new)
             if problem:
                 faults.append(f"call {n} of {calls}, {action}: {problem}")
-    print(json.dumps({"operation": name, "calls": calls, "tried": tried, "wrong": faults, "said": sentences}))
+    about = {"operation": name, "calls": calls, "tried": tried, "left": len(trial.followed)}
+    print(json.dumps({**about, "seconds": sum(os.times()[:4]), "wrong": faults, "said": sentences}))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
  * fault_arm(folder, n, action): counts calls on files below the folder from now on; at the n-th
  *   action > 0: the call fails with that errno; action 0: none, only counts; action -1: SIGKILL before the call;
  *   action -2: a write writes half of its bytes, then fails with ENOSPC; other calls fail with EIO.
- * fault_count(): calls so far. fault_names(): those among them that change a name. */
+ * fault_count(): calls so far. fault_names(): those among them that change a name.
+ * fault_kinds(): a letter for each call, w where it writes and can be torn, o where not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,15 +25,18 @@
 static char folder[PATH_MAX];
 static atomic_long count, names, target;
 static int action;
+static char kinds[100000];
 
 void fault_arm(const char *path, long n, int what) {
     strncpy(folder, path, sizeof folder - 1);
     action = what;
     target = n;
     count = names = 0;
+    memset(kinds, 0, sizeof kinds);
 }
 long fault_count(void) { return count; }
 long fault_names(void) { return names; }
+const char *fault_kinds(void) { return kinds; }
 
 static int below(const char *path) {
     char whole[PATH_MAX * 2];
@@ -56,20 +60,23 @@ static int below_fd(int fd) {
     return below(path);
 }
 /* 0: go on; 1: fail with errno set; 2: tear */
-static int due(void) {
-    if (++count != target || action == 0) return 0;
+static int due_kind(char kind) {
+    long n = ++count;
+    if (n < (long)sizeof kinds) kinds[n - 1] = kind;
+    if (n != target || action == 0) return 0;
     if (action == -1) { kill(getpid(), SIGKILL); pause(); }
     if (action == -2) { errno = EIO; return 2; }
     errno = action;
     return 1;
 }
+static int due(void) { return due_kind('o'); }
 static int due_name(void) { ++names; return due(); }
 #define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (!real) real = dlsym(RTLD_NEXT, name)
 
 #define WRITER(name, extra_types, extra_args) \
 ssize_t name(int fd, const void *data, size_t size extra_types) { \
     REAL(ssize_t, #name, int, const void *, size_t extra_types); \
-    if (size && below_fd(fd)) { int what = due(); if (what == 1) return -1; \
+    if (size && below_fd(fd)) { int what = due_kind('w'); if (what == 1) return -1; \
         if (what == 2) { if (size > 1) real(fd, data, size / 2 extra_args); errno = ENOSPC; return -1; } } \
     return real(fd, data, size extra_args); }
 #define COMMA_OFF , off_t where

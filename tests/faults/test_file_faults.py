@@ -18,7 +18,8 @@ COMPILER, STRACE = shutil.which("cc"), shutil.which("strace")
 pytestmark = pytest.mark.skipif(
     COMPILER is None or not sys.platform.startswith("linux"), reason="the shim needs a C compiler and Linux"
 )
-OPERATIONS = ["store", "fit", "fit --overwrite", "update", "undo", "generate", "report", "cores", "decide", "decisions"]
+OPERATIONS = ["store", "store in pieces", "fit", "fit --overwrite", "update", "undo", "generate", "report", "cores"]
+OPERATIONS += ["decide", "decisions"]
 OPERATIONS += [f"score {kind}" for kind in (".csv", ".parquet", ".jsonl", ".xlsx")]
 
 
@@ -78,7 +79,7 @@ def test_outputs_written_in_place_are_found(operation: str, shim: Path, tmp_path
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_operation_survives_a_fault_at_every_call(operation: str, shim: Path, tmp_path: Path) -> None:
     said = inject(shim, operation, tmp_path, 1)
-    print(json.dumps({name: said[name] for name in ("operation", "calls", "tried")}))
+    print(json.dumps({name: said[name] for name in ("operation", "calls", "tried", "left", "seconds")}))
     assert said["wrong"] == []
 
 
