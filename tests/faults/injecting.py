@@ -1,11 +1,12 @@
 """Faults of the file system at every call of an operation, run under ``shim.c``.
 
-``python injecting.py OPERATION FOLDER [STEP [BUG]]`` runs the operation once to count its calls that change files;
-then, for every n (or every STEP-th), from the same start with the n-th call failing, torn or fatal, each in a process
-of its own. After each the folder must hold the old files or the new ones, whole; what is said must be a sentence; and
-the operation, repeated without a fault, must end as if there had been none. What follows from a folder is looked at
-once for faults that leave the same content. BUG plants one, to see it found. STEP 0 only counts, between two marks that
-a tracer sees. Prints one JSON document: how many of each were tried, and what was wrong.
+``python injecting.py OPERATION FOLDER [STEP [BUG [FIRST [LAST]]]]`` runs the operation once to count its calls that
+change files; then, for every n (or every STEP-th), from the same start with the n-th call failing, torn or fatal, each
+in a process of its own. After each the folder must hold the old files or the new ones, whole; what is said must be a
+sentence; and the operation, repeated without a fault, must end as if there had been none. What follows from a folder is
+looked at once for faults that leave the same content. BUG plants one, to see it found; FIRST and LAST are of the calls,
+to try them in parts. STEP 0 only counts, between two marks that a tracer sees. Prints one JSON document: how many of
+each were tried, and what was wrong.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ class Trial:
 def main() -> None:
     name, work, step = sys.argv[1], Path(sys.argv[2]).resolve(), int(sys.argv[3]) if len(sys.argv) > 3 else 1
     operation = operations(name, work)
-    if len(sys.argv) > 4:
+    if sys.argv[4:5] > [""]:
         plant(sys.argv[4])
     place = work / "place"
     if step == 0:
@@ -253,7 +254,8 @@ def main() -> None:
     sentences: Counter[str] = Counter()
     faults = []
     calls = len(trial.kinds)
-    for n in range(1, calls + 1, step):
+    first, last = (int(sys.argv[k]) if len(sys.argv) > k else end for k, end in ((5, 1), (6, calls)))
+    for n in range(first, min(last, calls) + 1, step):
         turn = list(IN_TURN)[n // step % len(IN_TURN)]
         for action, code in {**EVERY, turn: IN_TURN[turn]}.items():
             if action == "torn" and trial.kinds[n - 1] != "w":
@@ -263,7 +265,7 @@ def main() -> None:
             sentences[said.replace(str(place), "PLACE")[:160]] += 1
             if problem:
                 faults.append(f"call {n} of {calls}, {action}: {problem}")
-    about = {"operation": name, "calls": calls, "tried": tried, "left": len(trial.followed)}
+    about = {"operation": name, "calls": calls, "tried": tried, "left": len(trial.followed), "from": first}
     print(json.dumps({**about, "seconds": sum(os.times()[:4]), "wrong": faults, "said": sentences}))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,22 +20,35 @@ from ringleader.datasets import marketplace
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, load
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from warm import Commands
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.faults,
     pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix"),
 ]
 TIMES = 12
+SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE")
+STATUS = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130, "SIGHUP": 129, "SIGPIPE": -13}
 
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("market")
-    made = marketplace(4000, difficulty="easy", seed=3)
+    made = marketplace(2000, difficulty="easy", seed=3)
     made.write(folder)
-    made.reviews[:3000].to_parquet(folder / "old.parquet")
-    made.reviews[3000:].to_parquet(folder / "new.parquet")
+    made.reviews[:1500].to_parquet(folder / "old.parquet")
+    made.reviews[1500:].to_parquet(folder / "new.parquet")
     return folder
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    running = Commands()
+    yield running
+    running.close()
 
 
 def command(*words: str | Path) -> list[str]:
@@ -44,70 +60,84 @@ def parts(folder: Path) -> dict[str, str]:
     return {part: entry["sha256"] for part, entry in store.load(folder).files.items()}
 
 
-def killed(line: list[str], number: signal.Signals, longest: float, chance: random.Random) -> bool:
-    """Whether a command was stopped by a signal at a random moment."""
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    time.sleep(chance.uniform(0.3, longest))
-    process.send_signal(number)
-    said = process.communicate(timeout=300)[1]
+def seconds_of(commands: Commands, *words: str | Path) -> float:
+    """How long a command takes that is left alone."""
+    started = time.monotonic()
+    commands.run(*words)
+    return time.monotonic() - started
+
+
+def stopped(commands: Commands, name: str, moment: float, *words: str | Path) -> bool:
+    """Whether a command was stopped by a signal after some seconds; else it had ended, or took no notice any more."""
+    process = commands.start(*words)
+    time.sleep(moment)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, getattr(signal, name))
+    status, said = commands.end()
     assert "Traceback" not in said
     assert "bug" not in said
-    return process.returncode != 0
+    # Before the command has taken charge of the signal, its process ends by it.
+    assert status in (0, STATUS[name], -int(getattr(signal, name))), said
+    return status != 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("overwriting", [False, True])
 def test_a_stopped_fit_resumes_to_the_same_bits(
-    number: signal.Signals, overwriting: bool, market: Path, tmp_path: Path
+    name: str, overwriting: bool, commands: Commands, market: Path, tmp_path: Path
 ) -> None:
-    words = ["--labels", market / "labels.csv", "--rank", "4", "--epochs", "6"]
-    started = time.monotonic()
-    subprocess.run(command("fit", market / "reviews.parquet", "--out", tmp_path / "whole", *words), check=True)
-    longest = time.monotonic() - started
-    subprocess.run(command("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "1"), check=True)
-    expected, chance = parts(tmp_path / "whole"), random.Random(int(number))
+    words = ["--labels", market / "labels.csv", "--rank", "4", "--epochs", "4"]
+    longest = seconds_of(commands, "fit", market / "reviews.parquet", "--out", tmp_path / "whole", *words)
+    commands.run("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "1")
+    expected, chance = parts(tmp_path / "whole"), random.Random(name)
+    ended = 0
     for _ in range(TIMES):
         model = tmp_path / "model"
         shutil.rmtree(model, ignore_errors=True)
         if overwriting:
             shutil.copytree(tmp_path / "old", model)
-        line = command("fit", market / "reviews.parquet", "--out", model, *words)
-        stopped = killed([*line, "--overwrite"] if overwriting else line, number, longest, chance)
-        if overwriting and stopped:
+        line = ["fit", market / "reviews.parquet", "--out", model, *words]
+        how = ["--overwrite"] if overwriting else []
+        ended += not stopped(commands, name, chance.uniform(0, longest), *line, *how)
+        if overwriting:
             assert parts(model) in (parts(tmp_path / "old"), expected)
-        resuming = overwriting and not (model / store.UNFINISHED).exists() and parts(model) != expected
-        subprocess.run([*line, "--overwrite" if resuming else "--resume"], check=True)
+        again = overwriting and not (model / store.UNFINISHED).exists() and parts(model) != expected
+        commands.run(*line, "--overwrite" if again else "--resume")
         assert parts(model) == expected
+        assert not [path.name for path in model.glob(".*") if path.name != ".lock"]
+    print(json.dumps({"signal": name, "stopped": TIMES - ended, "seconds of a fit": round(longest, 2)}))
+    assert ended < TIMES
 
 
-def test_a_killed_update_leaves_the_old_model_or_the_new_one(market: Path, tmp_path: Path) -> None:
-    subprocess.run(command("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "2"), check=True)
+@pytest.mark.parametrize("name", SIGNALS)
+def test_a_stopped_update_leaves_the_old_model_or_the_new_one(
+    name: str, commands: Commands, market: Path, tmp_path: Path
+) -> None:
+    commands.run("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "2")
     shutil.copytree(tmp_path / "old", tmp_path / "new")
-    started = time.monotonic()
-    subprocess.run(command("update", tmp_path / "new", market / "new.parquet"), check=True)
-    longest, chance = time.monotonic() - started, random.Random(0)
-    for _ in range(TIMES * 2):
+    longest, chance = seconds_of(commands, "update", tmp_path / "new", market / "new.parquet"), random.Random(name)
+    for _ in range(TIMES):
         model = tmp_path / "model"
         shutil.rmtree(model, ignore_errors=True)
         shutil.copytree(tmp_path / "old", model)
-        killed(command("update", model, market / "new.parquet"), signal.SIGKILL, longest, chance)
+        stopped(commands, name, chance.uniform(0, longest), "update", model, market / "new.parquet")
         assert parts(model) in (parts(tmp_path / "old"), parts(tmp_path / "new"))
-        subprocess.run(command("update", model, market / "new.parquet"), check=True)  # a retry counts nothing twice
+        commands.run("update", model, market / "new.parquet")  # a retry counts nothing twice
         assert parts(model) == parts(tmp_path / "new")
-        assert [batch.reviews for batch in history(model).batches] == [3000, 1000]
-        subprocess.run(command("undo", model), check=True)
+        assert [batch.reviews for batch in history(model).batches] == [1500, 500]
+        commands.run("undo", model)
         assert parts(model) == parts(tmp_path / "old")
 
 
 def test_two_updates_at_once_are_both_taken_in(market: Path, tmp_path: Path) -> None:
-    made = marketplace(4000, difficulty="easy", seed=3).reviews
+    made = marketplace(2000, difficulty="easy", seed=3).reviews
     subprocess.run(command("fit", market / "old.parquet", "--out", tmp_path / "model", "--epochs", "1"), check=True)
     batches = []
     for k in range(4):
-        made[3000 + 250 * k : 3250 + 250 * k].to_parquet(tmp_path / f"{k}.parquet")
+        made[1500 + 125 * k : 1625 + 125 * k].to_parquet(tmp_path / f"{k}.parquet")
         batches.append(subprocess.Popen(command("update", tmp_path / "model", tmp_path / f"{k}.parquet", "--wait")))
     assert [process.wait() for process in batches] == [0] * 4
-    assert load(tmp_path / "model")[0].tensor.counts.sum() == 4000
+    assert load(tmp_path / "model")[0].tensor.counts.sum() == 2000
     assert len(history(tmp_path / "model").batches) == 5
     both = [
         subprocess.Popen(command("fit", market / "old.parquet", "--out", tmp_path / "one"), stderr=subprocess.PIPE)
@@ -123,7 +153,7 @@ def test_readers_beside_a_writer_see_a_whole_model(market: Path, tmp_path: Path)
         "import sys, pandas as pd, ringleader as rl\n"
         "reviews = pd.read_parquet(sys.argv[2])\n"
         "for k in range(12):\n"
-        "    model = rl.load(sys.argv[1]).partial_fit(reviews[k * 50 : k * 50 + 50]); model.save(sys.argv[1], keep=0)\n"
+        "    model = rl.load(sys.argv[1]).partial_fit(reviews[k * 40 : k * 40 + 40]); model.save(sys.argv[1], keep=0)\n"
     )
     writer = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "model"), str(market / "new.parquet")])
     read = 0

@@ -14,12 +14,14 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import SettingsError
+from ringleader.judge import LabelFree
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
-from ringleader.snapshot import memory
+from ringleader.snapshot import folder as store
+from ringleader.snapshot import memory, parts
 from ringleader.snapshot.parameters import RANDOM_SWEEPS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -76,6 +78,34 @@ def test_what_cannot_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(memory, "memory_limit", lambda: 10**8)
     with pytest.raises(SettingsError, match=r"a fit of 100 cells needs at least 0\.\d GB"):
         rl.RingDetector().fit(reviews)
+
+
+def test_inputs_of_large_modes_leave_the_memory_of_a_fit_and_the_model_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = rl.RingDetector(epochs=1).fit(nobody_twice(), checkpoint=tmp_path / "whole")
+    held: list[int] = []
+    release = LabelFree.release
+
+    def released(label_free: LabelFree, mode: int) -> None:
+        release(label_free, mode)
+        held.append(len(label_free._inputs) + len(label_free.signals._behaviours))
+
+    monkeypatch.setattr(LabelFree, "release", released)
+    monkeypatch.setattr(parts, "LARGE", 300)
+    given_back = rl.RingDetector(epochs=1).fit(nobody_twice(), checkpoint=tmp_path / "given back")
+    assert held == [0, 0, 0]
+    files = [store.load(tmp_path / name).files for name in ("whole", "given back")]
+    assert files[0] == files[1]
+    assert given_back.scores("seller").equals(whole.scores("seller"))
+    assert given_back.explain("seller", "s7").to_dict() == whole.explain("seller", "s7").to_dict()
+
+
+def test_behaviour_is_a_part_of_the_inputs_and_not_a_copy() -> None:
+    model = rl.RingDetector(epochs=1).fit(nobody_twice())
+    inputs = model.snapshot_.label_free.inputs(2)
+    assert np.shares_memory(inputs.behaviour.values, inputs.values)
+    assert model.snapshot_.signals.behaviour(2) is inputs.behaviour
 
 
 @pytest.mark.slow

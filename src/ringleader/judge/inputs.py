@@ -118,9 +118,15 @@ class Inputs:
             groups={**self.groups, **dict.fromkeys(columns, group)},
         )
 
+    def in_one_block(self) -> Inputs:
+        """The same in one table, of which the behaviour is a part: no number is in memory twice."""
+        width = len(self.behaviour.names)
+        assert self.names[:width] == self.behaviour.names
+        return replace(self, blocks=(self.values,), behaviour=replace(self.behaviour, values=self.values[:, :width]))
+
     def ranked(self, peers: Peers | None = None) -> Inputs:
-        """The same with the ranks of all its columns, among the entities of all processes, in one block."""
-        return replace(self, blocks=(self.values,), ranks=rank_all(checked(self.values, self.names), peers))
+        """The same with the ranks of all its columns, among the entities of all processes."""
+        return replace(self, ranks=rank_all(checked(self.values, self.names), peers))
 
 
 def _side_by_side(blocks: Sequence[Floats]) -> Floats:
@@ -169,7 +175,10 @@ def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | Non
     said = {name: _say_lockstep(name, acts=mode == lockstep.actor, rated=rated) for name in together}
     inputs = inputs.joined(together, said, "lockstep")
     inputs = inputs.joined(signals.ways(mode), ACTOR_WAYS if mode == signals.actor else ITEM_WAYS, "suspicion")
-    return _with_user_columns(inputs, columns).ranked(share.peers)
+    inputs = _with_user_columns(inputs, columns).in_one_block()
+    signals.hold_behaviour(mode, inputs.behaviour)
+    del covariates, made, together  # ranking needs the memory
+    return inputs.ranked(share.peers)
 
 
 def _say_lockstep(name: str, *, acts: bool, rated: bool) -> str:

@@ -56,6 +56,12 @@ class LabelFree:
             self._inputs[mode] = label_free_inputs(self.signals, mode, self.columns.get(mode))
         return self._inputs[mode]
 
+    def release(self, mode: int) -> None:
+        """Give the memory of the inputs of a mode back; they are found again when they are asked for."""
+        self._inputs.pop(mode, None)
+        self._ranks.pop(mode, None)
+        self.signals.hold_behaviour(mode, None)
+
     def ranks(self, mode: int) -> Ranks:
         """Those of the inputs, and of the suspicion as the last of them."""
         if mode not in self._ranks:

@@ -136,6 +136,13 @@ class Signals:
         """What every entity of a mode does."""
         return _once(self._behaviours, mode, lambda: behaviour(self.share, mode, market=self.market))
 
+    def hold_behaviour(self, mode: int, covariates: Covariates | None) -> None:
+        """The same numbers, which lie elsewhere; None to find them again when they are asked for."""
+        if covariates is None:
+            self._behaviours.pop(mode, None)
+        else:
+            self._behaviours[mode] = covariates
+
 
 def _once(known: dict[int, T], key: int, find: Callable[[], T]) -> T:
     """The value of a key; two threads that ask at once may both find it, and get the same."""

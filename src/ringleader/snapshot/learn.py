@@ -36,7 +36,7 @@ from ringleader.snapshot.parameters import (
     model_config,
     seed_of,
 )
-from ringleader.snapshot.parts import Checkpoint, load
+from ringleader.snapshot.parts import Checkpoint, is_large, load
 from ringleader.snapshot.resume import at_its_device, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
@@ -190,15 +190,18 @@ def _learn(
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
         cluster.release(found=writer is None)
+    else:
+        del problem, state, last  # what follows needs the memory of all that is not of the fitted model
+        snapshot = fitted
     if fitted.judged:
         fitted.judge.heads()
     if writer is None:
         return fitted, None
-    if cluster is None:
-        writer.save(fitted)
-        return fitted, writer.stored
     writer.save(fitted, held)
-    cluster.release(found=True)
+    if cluster is not None:
+        cluster.release(found=True)
+    elif not is_large(max(tensor.shape)):
+        return fitted, writer.stored
     return writer.read_back(fitted), writer.stored
 
 

@@ -58,6 +58,8 @@ from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 from ringleader.wording import json_ready
 
+LARGE = 200_000
+"""Entities of a mode above which its inputs leave the memory of a fit once they are written: 1 kB each."""
 NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
 """Parameters that a stored model is asked with."""
 
@@ -88,7 +90,7 @@ class Checkpoint:
         if self.rows is not None:
             self.rows.signals = signals
         name = MANIFEST if snapshot.complete else self.name
-        self.stored = _write(snapshot, self.folder, self.stored, name, self.keep, self.rows)
+        self.stored = _write(snapshot, self.folder, self.stored, name, self.keep, self.rows, release=signals is None)
 
     def read_back(self, snapshot: Snapshot) -> Snapshot:
         """A complete snapshot that was saved, with what follows from it read from the folder when it is asked for."""
@@ -146,8 +148,10 @@ def _write(
     name: str,
     keep: int,
     rows: WorkerRows | None = None,
+    release: bool = False,
 ) -> Stored:
-    parts = [*_data_parts(snapshot), *(_derived_parts(snapshot) if snapshot.complete else ())]
+    """release : whether the inputs of large modes may be given back once they are written."""
+    parts = [*_data_parts(snapshot), *(_derived_parts(snapshot, release) if snapshot.complete else ())]
     parts = parts if rows is None else rows.written(parts, snapshot.state)
     return model_folder.save(folder, _about(snapshot, before), parts, before=before, name=name, keep=keep)
 
@@ -187,7 +191,7 @@ def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     yield ModelPart("state", snapshot.state, lambda: snapshot.state.to_arrays())
 
 
-def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
+def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     """What follows from it: found once, kept with the model."""
     signals, judge = snapshot.signals, snapshot.judge
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
@@ -197,7 +201,7 @@ def _derived_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
         if vocabulary.kind == "id":
-            yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k))
+            yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k, release))
         if snapshot.judged and snapshot.place(k) is None:
             yield ModelPart(f"transfer-{k}", judge, partial(_transfer_arrays, judge, k))
     if snapshot.judged:
@@ -213,8 +217,16 @@ def _labels_table(labels: Labels) -> pa.Table:
     return pa.Table.from_pandas(labels.to_frame(), preserve_index=False)
 
 
-def _inputs_arrays(judge: Judge, mode: int) -> Arrays:
-    return pack_inputs(judge.label_free.inputs(mode))
+def is_large(entities: int) -> bool:
+    """Whether the inputs of so many entities leave the memory of a fit once they are written."""
+    return entities >= LARGE
+
+
+def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
+    arrays = pack_inputs(judge.label_free.inputs(mode))
+    if release and is_large(len(arrays["values"])):
+        judge.label_free.release(mode)
+    return arrays
 
 
 def _transfer_arrays(judge: Judge, mode: int) -> Arrays:
