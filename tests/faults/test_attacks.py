@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -311,3 +312,20 @@ def test_no_probability_is_0_or_1_and_nothing_is_nan_at_the_edges() -> None:
                 for name in ("probability", "lower", "upper"):
                     shares = scores[name].dropna().astype(float)
                     assert ((shares > 0) & (shares < 1)).all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="timers of Unix")
+def test_a_signal_within_a_finaliser_is_not_lost() -> None:
+    """What is raised in __del__, or in what that calls, is printed and forgotten: the command would go on."""
+    script = (
+        "import os, signal, time\n"
+        "from ringleader.cli.progress import stop_signals\n"
+        "class Held:\n"
+        "    def close(self): os.kill(os.getpid(), signal.SIGTERM); sum(range(1000))\n"
+        "    def __del__(self): self.close()\n"
+        "with stop_signals():\n"
+        "    held = Held(); del held\n"
+        "    time.sleep(20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (143, "")

@@ -75,6 +75,9 @@ def _warm_up() -> None:
 def _serve(words: list[str], said: int) -> None:
     """In the child: the command as a person runs it."""
     signal.alarm(LONGEST)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background is born with some ignored
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(said, 2)

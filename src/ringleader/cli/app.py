@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from ringleader.cli.options import Quiet, Verbose, with_address
+from ringleader.cli.stopping import raise_when_heard
 from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError, RingleaderWarning
 from ringleader.version import __version__
@@ -168,13 +169,11 @@ def run() -> None:
 
 
 def _stopped(number: int, frame: FrameType | None) -> None:
-    if frame is not None and frame.f_code.co_name == "__del__" and hasattr(signal, "setitimer"):
-        # What is raised in a finaliser is ignored: try again a moment later.
-        signal.signal(signal.SIGALRM, lambda _, later: _stopped(number, later))
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        return
-    STOPPED.append(128 + number)
-    raise SystemExit(128 + number)
+    def stop() -> None:
+        STOPPED.append(128 + number)
+        raise SystemExit(128 + number)
+
+    raise_when_heard(stop, frame)
 
 
 def _stop(message: str, status: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ringleader.cli.stopping import raise_when_heard
 from ringleader.cli.terminal import VOICE
 from ringleader.learners import SweepInfo
 from ringleader.wording import json_ready
@@ -102,10 +103,10 @@ def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepB
 def stop_signals() -> Iterator[None]:
     """Lets SIGTERM stop the work as Ctrl-C does; the last checkpoint stays."""
 
-    def stop(number: int, frame: object) -> None:
+    def stop() -> None:
         raise Terminated(143)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, lambda _, frame: raise_when_heard(stop, frame))
     try:
         yield
     finally:
