@@ -50,6 +50,10 @@ class LabelFree:
         """The graphs that labels flow along."""
         return Ties(self.signals.tensor, self.signals.lockstep)
 
+    def forget_ties(self) -> None:
+        """Give back the memory of the graphs; they are laid out again where they are asked for."""
+        self.__dict__.pop("ties", None)
+
     def inputs(self, mode: int) -> Inputs:
         """The label-free inputs of a mode, ranked."""
         if mode not in self._inputs:

@@ -190,11 +190,15 @@ def _learn(
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
         cluster.release(found=writer is None)
+        if writer is not None:
+            fitted.cores()  # before the heads, so that the memory of both is not needed at once
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
     if fitted.judged:
         fitted.judge.heads()
+    if cluster is not None:
+        fitted.label_free.forget_ties()
     if writer is None:
         return fitted, None
     writer.save(fitted, held)
