@@ -4,7 +4,8 @@
 
 Every moment is one fit. ``worker`` and ``stop`` kill and stop a worker of a local cluster, ``driver`` kills the whole
 program and resumes it, ``disk`` fills the disk of a worker (Linux, as root), ``corrupt`` cuts or overwrites one of a
-hundred files. The exit status is 1 where a fit ended in other bits, without a sentence, or not at all.
+hundred files. ``node`` kills a node, ``cut`` cuts it off the network, which every node has a namespace of (Linux, as
+root). The exit status is 1 where a fit ended in other bits, without a sentence, or not at all.
 """
 
 from __future__ import annotations
@@ -213,9 +214,44 @@ def corrupt_files(trial: Trial, moments: int) -> None:
     trial.outcomes["mended: same bits" if bits(trial.folder / "again") == trial.expected else "OTHER BITS"] += 1
 
 
+def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
+    """kill -9 of the raylet of one of two nodes, or its link cut: for good, and every other time for three seconds.
+
+    Nodes are in network namespaces. After each moment the node joins again.
+    """
+    from network_nodes import network_nodes
+
+    with network_nodes(2) as nodes:
+        ray = nodes.connect()
+        nodes.join(ray)
+        runtime = rl.Ray(workers=2, threads=1, timeout=STOPPED_SECONDS)
+        with runtime.start() as workers:
+            seconds = trial.timed(workers)
+        for number in range(moments):
+            victim = random.randrange(2)
+
+            def disturb(victim: int = victim, short: bool = number % 2 == 1) -> None:
+                if not cut:
+                    nodes.kill(victim)
+                    return
+                nodes.link(victim, up=False)
+                if short:
+                    time.sleep(3)
+                    nodes.link(victim, up=True)
+
+            with runtime.start() as workers:
+                trial.attempt(number, workers, disturb, random.uniform(0, seconds))
+            nodes.link(victim, up=True)
+            nodes.clear(victim)
+            nodes.join(ray)
+        ray.shutdown()
+
+
 FAULTS: dict[str, Callable[[Trial, int], None]] = {
     "worker": lambda trial, moments: lose_workers(trial, moments, signal.SIGKILL),
     "stop": lambda trial, moments: lose_workers(trial, moments, signal.SIGSTOP),
+    "node": lambda trial, moments: lose_nodes(trial, moments, cut=False),
+    "cut": lambda trial, moments: lose_nodes(trial, moments, cut=True),
     "driver": kill_driver,
     "disk": fill_disk,
     "corrupt": corrupt_files,
