@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file, save_file
 
 Forgery = tuple[str, Callable[[Path], None]]
+BURST_LIKE_THE_FIRST = re.compile("burst_[1-9]")
+"""Arrays of a part that are read like others of it, which are forged."""
 STRANGE: tuple[Any, ...] = (None, [], {}, "x", -1, 10**9, 0.5, True, [[]], {"x": 1})
 
 
@@ -39,6 +42,8 @@ def forgeries(folder: Path) -> Iterator[Forgery]:
                 yield f"{part} {name}", _table_change(entry["name"], change)
         else:
             for key, array in load_file(path).items():
+                if BURST_LIKE_THE_FIRST.match(key):
+                    continue
                 yield f"{part}.{key} gone", _array_change(entry["name"], key, None)
                 for name, change in _changes_of(array):
                     yield f"{part}.{key} {name}", _array_change(entry["name"], key, change)

@@ -34,6 +34,7 @@ def use(folder: Path) -> str:
         mode = model.tensor_.modes[-3]
         model.explain(mode, model.scores(mode)["entity"].iloc[0]).to_dict()
         model.cores()
+        _ = model.snapshot_.signals.strangers, model.snapshot_.signals.lockstep, model.snapshot_.signals.reviews
         fresh = model.tensor_.decode().drop(columns="count", errors="ignore").iloc[:3]
         if model.complete_ and model.reading_:
             renamed = fresh.rename(columns={"week": "timestamp"})

@@ -39,9 +39,16 @@ SHAPES: dict[str, dict[str, Lengths]] = {
     "inputs": {"values": ("entities", None), "ranks": ("entities", None)},
     "transfer": {"parts": (None, "entities"), "neighbours": (None, "entities")},
     "head": {"judgement": (None, "entities"), "label_columns": ("entities", None), "ranks": ("entities", None)},
-    "lockstep": {f"{side}_{what}": ("cells",) for side in ("boost", "attack") for what in ("scores", "direct")},
+    "lockstep": dict.fromkeys(
+        ("boost_scores", "boost_direct", "attack_scores", "attack_direct", "pull", "crowded_attacks"), ("cells",)
+    ),
+    "strangers": dict.fromkeys(("ratios", "mode", "begin", "number", "expected"), ("cells",)),
 }
 """By kind of part, the lengths of its arrays: cells and entities are the model's, None is any."""
+KINDS = {"ranks": "u", "mode": "i", "begin": "i", "number": "i"}
+"""The kinds of their numbers, where they are no floats."""
+MOST_KNOTS = 64
+"""Of a head's splines."""
 
 
 def require(holds: bool | np.bool_, said: str) -> None:
@@ -151,7 +158,7 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
         fits = array.ndim == len(shape) and all(
             b is None or a == lengths[b] for a, b in zip(array.shape, shape, strict=True)
         )
-        require(fits, f"{name} of {part} has a wrong shape")
+        require(fits and array.dtype.kind == KINDS.get(name, "f"), f"{name} of {part} has a wrong shape or type")
         require(array.dtype.kind != "f" or np.isfinite(array).all(), f"{name} of {part} is not finite")
     if kind == "suspicion":
         require(len(arrays["parts"]) == len(json.loads(arrays["names"].tobytes())) > 0, f"{part} lacks some parts")
@@ -160,9 +167,12 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
         require(all(array.shape == (entities,) for array in bursts), f"bursts of {part} have a wrong shape")
         width = len(json.loads(arrays["about"].tobytes())["names"])
         require(arrays["values"].shape[1] == width, f"values of {part} have a wrong shape")
+        if "ranks" in arrays:
+            _check_ranks(part, arrays, width)
+        if "calendar_occupied" in arrays:
+            _check_calendar(part, arrays)
     if kind == "head":
-        require(_are_codes(arrays["codes"], entities), f"{part} names entities that are not there")
-        require(arrays["root"].shape[:1] == arrays["weights"].shape, f"root of {part} has a wrong shape")
+        _check_head(part, arrays, entities)
     if kind == "cores":
         require(_are_codes(arrays["cells"], tensor.n_cells), "a core has reviews that are not there")
         require(_are_codes(arrays["member_codes"], max(tensor.shape)), "a core has members that are not there")
@@ -171,6 +181,61 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
     if kind == "lockstep":
         for side in ("boost", "attack", "single"):
             _check_graph(arrays, side, entities)
+
+
+def _check_ranks(part: str, arrays: Arrays, width: int) -> None:
+    """The ranks of some inputs: where the table of each begins and ends, and what is in it."""
+    said = f"the ranks of {part} do not fit together"
+    offsets, values, places = (arrays[f"rank_{name}"] for name in ("offsets", "values", "places"))
+    require(arrays["ranks"].shape[1] == width and arrays["ranks"].dtype == np.uint16, said)
+    require(offsets.shape == (width + 1,) and offsets.dtype.kind == "i", said)
+    require(offsets[0] == 0 and (np.diff(offsets) >= 0).all() and offsets[-1] == len(values), said)
+    require(values.shape == places.shape == (len(values),) and _are_finite(values, places), said)
+    for name, means in arrays.items():
+        if name.startswith("rank_means_"):
+            knots = name.removeprefix("rank_means_")
+            fits = knots.isdecimal() and means.shape == (width, 1 + int(knots))
+            require(fits and _are_finite(means), said)
+
+
+def _check_calendar(part: str, arrays: Arrays) -> None:
+    """The calendar of the market: as many shares as occupied bins, and one more."""
+    said = f"the calendar of {part} does not fit together"
+    occupied, before, rank = (arrays.get(f"calendar_{name}") for name in ("occupied", "before", "rank"))
+    require(occupied is not None and occupied.ndim == 1 and occupied.dtype.kind == "i", said)
+    require(before is not None and occupied is not None and before.shape == (len(occupied) + 1,), said)
+    require(before is not None and _are_finite(before), said)
+    if rank is not None and occupied is not None:
+        bins = json.loads(arrays["covariates"].tobytes())["calendar"]["n_bins"]
+        require(rank.shape == (bins + 1,) and _are_codes(rank, len(occupied) + 1), said)
+
+
+def _check_head(part: str, arrays: Arrays, entities: int) -> None:
+    """A head: its columns, the inputs that they are made of, and the labels that it learned from."""
+    said = f"{part} does not fit together"
+    require(_are_codes(arrays["codes"], entities), f"{part} names entities that are not there")
+    labels = arrays["codes"].shape
+    width, columns = arrays["ranks"].shape[1] if arrays["ranks"].ndim == 2 else -1, arrays["weights"].shape
+    kind, source, knots = arrays["kind"], arrays["source"], arrays["knots"]
+    _check_ranks(part, arrays, width)
+    require(len(columns) == 1 and kind.shape == source.shape == arrays["centre"].shape == columns, said)
+    require(kind.dtype.kind == "i" and source.dtype.kind == "i" and columns[0] > 0, said)
+    require(int(source.min()) >= -1 and int(source.max()) < width, said)
+    require(knots.shape == (1,) and knots.dtype.kind == "i" and 2 <= int(knots[0]) <= MOST_KNOTS, said)
+    varying = len(np.unique(source[source >= 0]))
+    require(columns[0] == 1 + varying * (1 + int(knots[0])), said)
+    root = arrays["root"]
+    require(root.ndim == 2 and root.shape[0] == columns[0], f"root of {part} has a wrong shape")
+    require(arrays["values"].shape == labels, said)
+    require(_are_finite(*(arrays[name] for name in ("weights", "root", "centre", "values", "variances"))), said)
+    require(len(json.loads(arrays["about"].tobytes())["names"]) == width, said)
+    if "judgement" in arrays:
+        about = json.loads(arrays["label_columns_about"].tobytes())
+        require(len(arrays["judgement"]) == 3 and arrays["label_columns"].shape[1] == len(about["names"]), said)
+
+
+def _are_finite(*arrays: npt.NDArray[Any]) -> bool:
+    return all(array.dtype.kind == "f" and bool(np.isfinite(array).all()) for array in arrays)
 
 
 def _check_graph(arrays: Arrays, side: str, actors: int) -> None:

@@ -297,6 +297,7 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     modes = range(len(snapshot.tensor.shape))
     read, actor = _unpacker(snapshot, stored), snapshot.config.contrast
     signals, finder = snapshot.signals, None
+    strangers = partial(read, "strangers", actor, lambda arrays: Strangers(**arrays))
     if stored.has("lockstep"):
         both = ReadOnce(modes, lambda k: read(f"suspicion-{k}", k, unpack_suspicion))
         suspicions, evidence = ReadOnce(modes, lambda k: both[k][0]), ReadOnce(modes, lambda k: both[k][1])
@@ -307,7 +308,7 @@ def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
             lambda: read("lockstep", actor, Lockstep.from_arrays),
             suspicions=suspicions,
             evidence=evidence,
-            find_strangers=(lambda: Strangers(**stored.arrays("strangers"))) if stored.has("strangers") else None,
+            find_strangers=strangers if stored.has("strangers") else None,
         )
         finder = cache(lambda: read("cores", actor, Cores.from_arrays))
     readable = [k for k in modes if stored.has(f"inputs-{k}")]
