@@ -39,7 +39,8 @@ GLOSSARY = {
     "million",
     "log_odds": "how far one review fits its group of accounts beyond popularity: 0 says nothing, 2 is seven times as "
     "likely",
-    "partner": "an account that another met more often than was to be expected",
+    "partner": "an account that another met more often than was to be expected, and more often than chance alone "
+    "explains",
     "probability": "how sure the model is that an account is abusive, from what is known of labelled accounts",
     "score": "what accounts are sorted by: the probability where there are labels, else the suspicion",
     "strength": "the probability that an account belongs to a core",

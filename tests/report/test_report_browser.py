@@ -111,6 +111,15 @@ def test_links_to_a_core_and_to_a_word_show_it(browser: Any, pages: Path) -> Non
     assert faults == []
 
 
+def test_an_account_page_that_is_open_is_printed_alone(browser: Any, pages: Path) -> None:
+    tab = browser.new_page()
+    tab.goto(f"{(pages / 'report.html').as_uri()}#account2")
+    tab.emulate_media(media="print")
+    seen = [e.get_attribute("id") for e in tab.query_selector_all("main > section, .account") if e.is_visible()]
+    assert seen == ["accounts", "account2"]
+    tab.close()
+
+
 def test_the_browser_would_tell_of_a_fault(browser: Any, pages: Path, tmp_path: Path) -> None:
     page = (pages / "report.html").read_text(encoding="utf-8")
     broken = tmp_path / "broken.html"

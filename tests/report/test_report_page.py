@@ -114,6 +114,43 @@ def test_tables_can_be_saved_from_the_page(context: Context, page: str) -> None:
     assert list(table["entity"][:3]) == [row.name for row in context.rankings[0].rows[:3]]
 
 
+def test_all_reviews_of_an_account_can_be_saved_from_its_page(
+    context: Context, page: str, model: rl.RingDetector
+) -> None:
+    links = {a.attributes["download"]: a for a in parse(page).all("a") if "download" in a.attributes}
+    for one in context.accounts:
+        link = links[f"{one.key}.csv"]
+        table = pd.read_csv(io.StringIO(unquote(link.attributes["href"].split(",", 1)[1])))
+        assert len(table) == len(one.reviews.rows) + one.reviews.left_out == len(one.all_reviews.rows)
+        assert link.text == f"Save all {len(table):,} {'review' if len(table) == 1 else 'reviews'} as CSV"
+        assert (table["weighs"] == "most").sum() == sum(row[-1] == "most" for row in one.reviews.rows)
+
+
+def test_names_stay_at_the_left_also_where_they_are_numbers() -> None:
+    numbered = ring_table().assign(reviewer=lambda t: t["reviewer"].astype("category").cat.codes)
+    page = report.page(detector().fit(rl.read_reviews(numbered)))
+    table = next(t for t in parse(page).all("table") if t.all("caption")[0].text.startswith("Reviews of "))
+    at = [e.text for e in table.all("th")].index("reviewer")
+    assert "n" not in table.all("th")[at].attributes.get("class", "")
+    rows = [row.all("td") for row in table.all("tr")[1:]]
+    assert rows and all(row[at].text.isdigit() and row[at].attributes["class"] == "w" for row in rows)
+
+
+def test_a_label_of_a_further_target_names_it_and_its_figures_are_in_one_table() -> None:
+    first = ring_labels().assign(target="abuse")
+    other = first.assign(target="attack", label=[i % 2 for i in range(len(first))])
+    model = detector(holdout=0.4).fit(rl.read_reviews(ring_table()), rl.read_labels(pd.concat([first, other])))
+    context = build(model)
+    tags = {row.label: row.tone for section in context.rankings for row in section.rows if section.main}
+    assert set(tags.items()) <= {("known bad", "bad"), ("known good", "good"), ("", "")}
+    further = {row.label: row.tone for section in context.rankings for row in section.rows if not section.main}
+    assert further and set(further.items()) <= {("known: attack", "bad"), ("known: no attack", ""), ("", "")}
+    assert {row[1] for row in context.heldout_others.rows} == {"attack"}
+    assert [held.heading for held in context.heldout] == ["Held-out sellers: abuse", "Held-out reviewers: abuse"]
+    assert all(row[-1] == "too few to go by" for row in context.heldout_others.rows)
+    assert "Other targets" in parse(render(context)).text
+
+
 def test_the_members_of_a_core_are_all_named_with_what_is_believed_and_known_of_them(context: Context) -> None:
     core = context.cores[0]
     for members in core.members:
@@ -369,5 +406,7 @@ def test_a_page_never_grows_beyond_its_limit(context: Context, model: Model, mon
 
 def test_what_is_left_out_is_counted() -> None:
     table = Table(("a",), tuple((str(i),) for i in range(40)), 7)
-    blank = Context("", "", "", (), (), (), table, (), 0, (), "", None, None, (), table, table, table, "", (), "")
+    blank = Context(
+        "", "", "", (), (), (), table, (), 0, (), "", table, None, None, (), table, table, table, "", (), ""
+    )
     assert (len(shrink(blank).cores_table.rows), shrink(blank).cores_table.left_out) == (20, 27)

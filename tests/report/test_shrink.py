@@ -83,7 +83,7 @@ def core(number: int, members: int, charts: bool) -> CoreSection:
 
 
 def ranking(key: int, entities: int, known: int) -> RankingSection:
-    ranked = Ranked(1, "a", "", "0.5", "", None, None, None, "3", "", (), ())
+    ranked = Ranked(1, "a", "", "0.5", "", None, None, None, "3", "", "", (), ())
     marks = (("known bad", (0.5,) * known),) if known else ()
     chart = Scores(**about(entities), name="score", edges=(0.0, 0.5, 1.0), counts=(1, 2), known=marks)
     ranks = tuple(replace(ranked, rank=i + 1) for i in range(entities))
@@ -95,7 +95,7 @@ def ranking(key: int, entities: int, known: int) -> RankingSection:
 def account(number: int) -> AccountPage:
     some, few = Table(("a", "b"), rows(3)), (ShownReason((Piece("It is so"),), "+1.00"),)
     said = ("seller", f"s{number}", "ranking0", "Rank 1.", "", "what it adds")
-    return AccountPage(f"account{number}", *said, few, (), "Nothing.", some, (), some, None, some)
+    return AccountPage(f"account{number}", *said, few, (), "Nothing.", some, (), some, some, None, some)
 
 
 NUMBERS = st.integers(0, 300)
@@ -108,7 +108,7 @@ def contexts(draw: st.DrawFn) -> Context:
     bars = draw(NUMBERS)
     shares = Components(**about(bars), names=tuple(map(str, range(bars))), shares=(0.1,) * bars)
     has_charts = draw(st.booleans())
-    tables = [Table(("a", "b"), rows(draw(NUMBERS)), draw(NUMBERS)) for _ in range(4)]
+    tables = [Table(("a", "b"), rows(draw(NUMBERS)), draw(NUMBERS)) for _ in range(5)]
     return Context(
         title="Ringleader report",
         lead="",
@@ -121,6 +121,7 @@ def contexts(draw: st.DrawFn) -> Context:
         cores_total=500,
         heldout=(held,) * draw(st.integers(0, 60)),
         heldout_note="",
+        heldout_others=tables[4],
         training=draw(st.sampled_from([None, long_training(700)])),
         components=shares if draw(st.booleans()) else None,
         quality=("a note",) * draw(NUMBERS),

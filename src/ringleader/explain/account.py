@@ -14,7 +14,7 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.facts import Believed, Facts
 from ringleader.explain.own import OwnReviews
-from ringleader.explain.partners import NAMED, Met, shared_cells
+from ringleader.explain.partners import BY_CHANCE, NAMED, Met, shared_cells
 from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts
 from ringleader.explain.phrases import span
 from ringleader.explain.reasons import loudest_first, review_suspicion
@@ -68,7 +68,7 @@ def account(
     labelled = row["label"] == row["label"] and scorer.kind == "head"
     about = facts.beliefs
     all_met = [facts.alike, *map(facts.with_mode, facts.counterpart_modes)]
-    met = [m.strongest(partners) for m in all_met]
+    met = [m.strongest(partners, beyond=BY_CHANCE) for m in all_met]
     return Account(
         mode=tensor.modes[k],
         entity=row["entity"],
@@ -83,7 +83,7 @@ def account(
         reasons_for=speaking_for,
         reasons_against=against,
         partners=tuple(_partner(own, about[m.mode], m, i) for m in met for i in range(len(m.codes))),
-        partner_count=sum(len(m.strongest(len(m.codes)).codes) for m in all_met),
+        partner_count=sum(len(m.strongest(len(m.codes), beyond=BY_CHANCE).codes) for m in all_met),
         cores=tuple(core.number for core in snapshot.cores().of(tensor.modes[k], code)),
         reviews=_reviews(own, signals),
         activity=activity(own),

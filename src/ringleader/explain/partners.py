@@ -15,6 +15,8 @@ from ringleader.explain.own import OwnReviews, gathered
 
 LEAST = 2
 """Meetings below which two accounts are no partners."""
+BY_CHANCE = 3.0
+"""Surprise up to which two accounts are no partners: chance alone gives as many meetings about once in twenty times."""
 NAMED = 5
 """Places of meeting that are named."""
 
@@ -47,11 +49,11 @@ class Met(NamedTuple):
         """Some of the rows, in the order given."""
         return self._replace(codes=self.codes[rows], meetings=self.meetings[rows], expected=self.expected[rows])
 
-    def strongest(self, most: int, least: int = LEAST) -> Met:
-        """Those that surprise most."""
+    def strongest(self, most: int, least: int = LEAST, beyond: float = 0.0) -> Met:
+        """Those that surprise most, of those that surprise more than ``beyond``."""
         surprise = self.surprise
         order = np.lexsort((self.codes, -surprise))
-        return self.chosen(order[(surprise[order] > 0) & (self.meetings[order] >= least)][:most])
+        return self.chosen(order[(surprise[order] > beyond) & (self.meetings[order] >= least)][:most])
 
 
 def alike(own: OwnReviews) -> Met:

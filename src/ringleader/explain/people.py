@@ -8,7 +8,7 @@ import numpy as np
 
 from ringleader.explain.facts import FIRST, LIKELY, Facts
 from ringleader.explain.own import LOW
-from ringleader.explain.partners import Met
+from ringleader.explain.partners import BY_CHANCE, Met
 from ringleader.explain.parts import Mention
 from ringleader.explain.phrases import (
     Parts,
@@ -121,7 +121,8 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
             return Said(("Nobody met it more often than was to be expected",), False)
         here, there = own.near
         both = own.codes(met.mode, there) == met.codes[0]
-        others = f"; it met {counted(len(met.codes) - 1, 'other')} too often as well" if len(met.codes) > 1 else ""
+        more = int((met.surprise[1:] > BY_CHANCE).sum())
+        others = f"; it met {counted(more, 'other')} too often as well" if more else ""
         last = (
             f" met on {int(met.meetings[0]):,} of its {met.of:,} {plural(mode_name(facts, met.via))}"
             f"{when(facts, np.concatenate([here[both], there[both]]))}, where {number(float(met.expected[0]))} "

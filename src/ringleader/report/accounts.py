@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.arrays import Numbers
 from ringleader.explain import NOTHING_AGAINST, Account, Mention, Reason, account
 from ringleader.explain.parts import Activity, RatingCounts
 from ringleader.report.context import AccountPage, Bars, Piece, ShownReason, Table
@@ -27,6 +28,8 @@ MOST = 150
 """Accounts that have a page, where it stays small enough."""
 REVIEWS = 20
 """Reviews that a page shows: those that weigh most, and the latest."""
+SAVED = 1_000
+"""Reviews in the table that can be saved."""
 PARTNERS, COUNTERPARTS = 6, 3
 """Partners that a page shows: of the account's own mode, and of each other one."""
 BARS = 60
@@ -75,13 +78,14 @@ class Accounts:
     def _page(self, one: Account, back: str) -> AccountPage:
         said = (*one.reasons_for, *one.reasons_against)
         rank = f"Rank {one.row['rank']:,} of {counted(one.of, harmless(one.mode, 30))}"
+        reviews = f"{counted(one.row['reviews'], 'review')}{_distinct(one)}"
         label = one.label
         return AccountPage(
             key=self.key(one.mode, one.entity),
             mode=harmless(one.mode, 30),
             name=harmless(cell(one.entity, ".15g")),
             back=back,
-            standing=f"{rank}, {counted(one.row['reviews'], 'review')}; {say_judged(one.row, one.target)}.",
+            standing=f"{rank}, {reviews}; {say_judged(one.row, one.target)}.",
             label="" if label is None else _sentence(said_of_label(label, one.target, one.without_label)),
             unit=said_of_unit(said[0].unit if said else ""),
             reasons_for=tuple(map(self.shown, one.reasons_for)),
@@ -89,7 +93,8 @@ class Accounts:
             nothing=_sentence(NOTHING_AGAINST),
             partners=self._partners(one),
             cores=one.cores,
-            reviews=_reviews(one),
+            reviews=_reviews(one, _first_reviews(one)),
+            all_reviews=_reviews(one, np.arange(len(one.reviews))[:SAVED]),
             activity=_activity(one.activity) if one.activity is not None else None,
             ratings=_ratings(one.ratings) if one.ratings is not None else None,
         )
@@ -114,22 +119,32 @@ class Accounts:
             )
             for p in shown
         )
-        return Table(header, rows, one.partner_count - len(shown), tuple(self.key(p.mode, p.entity) for p in shown))
+        keys = tuple(self.key(p.mode, p.entity) for p in shown)
+        return Table(header, rows, one.partner_count - len(shown), keys, names=(0, 6))
 
 
-def _reviews(one: Account) -> Table:
-    """The reviews that weigh most and the latest others, in the order of time; the account's own column is left out."""
+def _distinct(one: Account) -> str:
+    """How many of the reviews are distinct, where some came more than once: that is what sentences count."""
+    return "" if one.row["reviews"] == len(one.reviews) else f" ({len(one.reviews):,} distinct)"
+
+
+def _first_reviews(one: Account) -> Numbers:
+    """The reviews that weigh most and the latest others, in the order of time."""
+    marked, others = np.flatnonzero(one.reviews.marked), np.flatnonzero(~one.reviews.marked)
+    return np.sort(np.concatenate([marked, others[: max(REVIEWS - len(marked), 0)]]))
+
+
+def _reviews(one: Account, rows: Numbers) -> Table:
+    """Some of an account's reviews; the account's own column is left out."""
     reviews = one.reviews
-    marked = np.flatnonzero(reviews.marked)
-    others = np.flatnonzero(~reviews.marked)[: max(REVIEWS - len(marked), 0)]
-    rows = np.sort(np.concatenate([marked, others]))
     frame = reviews.rows(rows)
-    names = [v.mode for v in reviews.tensor.vocabularies if v.mode != one.mode]
-    header = (*(harmless(name, 30) for name in names), "log_odds", "weighs")
-    columns: list[list[str]] = [[harmless(cell(value)) for value in frame[name].tolist()] for name in names]
-    columns.append([f"{odds:.2f}" for odds in reviews.log_odds[rows].tolist()])
+    modes = [v for v in reviews.tensor.vocabularies if v.mode != one.mode]
+    columns: list[list[str]] = [[harmless(cell(value)) for value in frame[v.mode].tolist()] for v in modes]
+    columns.append([f"{suspicion:.2f}" for suspicion in reviews.suspicion[rows].tolist()])
     columns.append(["most" if loud else "" for loud in reviews.marked[rows].tolist()])
-    return Table(header, tuple(zip(*columns, strict=True)), len(reviews) - len(rows))
+    header = (*(harmless(v.mode, 30) for v in modes), "suspicion", "weighs")
+    names = tuple(i for i, v in enumerate(modes) if v.kind in ("id", "category"))
+    return Table(header, tuple(zip(*columns, strict=True)), len(reviews) - len(rows), names=names)
 
 
 def _activity(activity: Activity) -> Bars:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ringleader.cores.tables import free_name
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
+from ringleader.known.labels import Labels
 from ringleader.plot.charts import Components, Curve, Training
 from ringleader.plot.score_data import ENOUGH, components, judged, precision_recall, roc, training
 from ringleader.report import about
@@ -26,6 +28,8 @@ from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""
+FIGURES = (("auc", "AUC"), ("average_precision", "average precision"), ("calibration_error", "calibration error"))
+"""What is measured on held-out labels, and how it is called."""
 MANY_SUBJECTS = 8
 """Modes and targets that are ranked; further ones are left to ``ringleader score``."""
 
@@ -39,7 +43,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     same = _same_targets(model, wanted)
     ranked = [subject for subject in wanted if subject not in same][:MANY_SUBJECTS]
     rankings = [ranking(model, subject, f"ranking{i}", accounts) for i, subject in enumerate(ranked)]
-    heldout, heldout_note = _heldout(model, wanted)
+    heldout, heldout_others, heldout_note = _heldout(model, wanted)
     command, notes = about.command(model, report)
     listed = cores[:CORES_LISTED]
     frame = _with_verdicts(model, listed)
@@ -64,6 +68,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
         cores_total=len(cores),
         heldout=heldout,
         heldout_note=heldout_note,
+        heldout_others=heldout_others,
         training=_training(model),
         components=_components(model),
         quality=(*about.quality(model, report), *_left_out(wanted)),
@@ -171,46 +176,55 @@ def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores)
     return tuple(findings)
 
 
-def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut, ...], str]:
-    """The figures and curves on the labels that were held out, or why there are none."""
+def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut, ...], Table, str]:
+    """Figures and curves on the labels that were held out, of further targets a table; or why there are none."""
+    others = Table(("mode", "target", "held out", "bad", *(words for _, words in FIGURES), "note"), ())
     if model.heldout_ is None:
         if model.labels_ is None:
-            return (), "There are no labels to measure on."
-        return (), "No labels were held out, so nothing is measured here; fit with --holdout 0.2 to keep some back."
+            return (), others, "There are no labels to measure on."
+        note = "No labels were held out, so nothing is measured here; fit with --holdout 0.2 to keep some back."
+        return (), others, note
     if model.heldout_.target_kind == "real":
-        return (_real(model),), ""
+        return (_real(model),), others, ""
     places = {(s.mode, s.name): (i, s.main) for i, s in enumerate(wanted)}
     results = [(places.get((r["mode"], r["target"]), (len(places), False)), r) for r in evaluate(model, model.heldout_)]
-    sections = []
+    sections, rows = [], []
     for (_, main), result in sorted(results, key=lambda r: r[0]):
-        mode, target = result["mode"], result["target"]
-        curves: tuple[Curve, ...] = ()
-        try:
-            if not main:
-                raise SettingsError("curves are drawn for the main target of a mode")
-            labels, score, name = judged(model, model.heldout_, mode, target)
-            curves = (precision_recall(labels, score, mode, name), roc(labels, score, mode, name))
-        except (LabelError, SettingsError):
-            pass  # the result says why
-        figures = (
-            ("auc", "AUC"),
-            ("average_precision", "average precision"),
-            ("calibration_error", "calibration error"),
-        )
-        facts = [
-            Fact(f"{result[key]:.3f}", f"{words} on held-out {plural(harmless(mode, 30))}")
-            for key, words in figures
-            if result[key] is not None
-        ]
-        note = f"{counted(result['accounts'], harmless(mode, 30))} held out, {result['bad']:,} of them bad."
-        why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
-        reason = f" {why[:1].upper()}{why[1:]}." if why else ""
         enough = min(result["bad"], result["accounts"] - result["bad"]) >= ENOUGH
-        if facts and not enough:
-            reason = f" Too few to go by: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
-        heading = f"Held-out {plural(harmless(mode, 30))}: {harmless(target, 30)}"
-        sections.append(HeldOut(heading, tuple(facts), note + reason, curves, enough))
-    return tuple(sections), "" if sections else "None of the labels that were held out is in the reviews."
+        if main:
+            sections.append(_held_out(model, model.heldout_, result, enough))
+        else:
+            rows.append(_held_out_row(result, enough))
+    note = "" if sections or rows else "None of the labels that were held out is in the reviews."
+    return tuple(sections), replace(others, rows=tuple(rows)), note
+
+
+def _held_out(model: RingDetector, heldout: Labels, result: Mapping[str, Any], enough: bool) -> HeldOut:
+    """The main target of a mode."""
+    mode, target = result["mode"], result["target"]
+    try:
+        labels, score, name = judged(model, heldout, mode, target)
+        curves: tuple[Curve, ...] = (precision_recall(labels, score, mode, name), roc(labels, score, mode, name))
+    except (LabelError, SettingsError):
+        curves = ()  # the result says why
+    shown = plural(harmless(mode, 30))
+    facts = [
+        Fact(f"{result[key]:.3f}", f"{words} on held-out {shown}") for key, words in FIGURES if result[key] is not None
+    ]
+    note = f"{counted(result['accounts'], harmless(mode, 30))} held out, {result['bad']:,} of them bad."
+    why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
+    reason = f" {why[:1].upper()}{why[1:]}." if why else ""
+    if facts and not enough:
+        reason = f" Too few to go by: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
+    return HeldOut(f"Held-out {shown}: {harmless(target, 30)}", tuple(facts), note + reason, curves, enough)
+
+
+def _held_out_row(result: Mapping[str, Any], enough: bool) -> tuple[str, ...]:
+    """A further target of a mode."""
+    figures = ["" if result[key] is None else f"{result[key]:.3f}" for key, _ in FIGURES]
+    note = harmless(result["reason"] or "", 200) if result["auc"] is None else "" if enough else "too few to go by"
+    who = harmless(result["mode"], 30), harmless(result["target"], 30)
+    return (*who, f"{result['accounts']:,}", f"{result['bad']:,}", *figures, note)
 
 
 def _real(model: RingDetector) -> HeldOut:

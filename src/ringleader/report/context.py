@@ -21,12 +21,16 @@ class Fact:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text. ``left_out`` says how many more there are; ``keys`` are those of the accounts rows begin with."""
+    """Rows of text. ``left_out`` says how many more there are; ``keys`` are those of the accounts rows begin with.
+
+    names : numbers of the columns that hold names, which stay at the left also where they are written as numbers
+    """
 
     header: Row
     rows: tuple[Row, ...]
     left_out: int = 0
     keys: Row = ()
+    names: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,10 @@ class ShownReason:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One entity. ``low``, ``middle`` and ``high`` are places from 0 to 100 on the bar; None where there is none."""
+    """One entity. ``low``, ``middle`` and ``high`` are places from 0 to 100 on the bar; None where there is none.
+
+    label : what is known of it. tone : ``bad`` or ``good`` where the label says so
+    """
 
     rank: int
     name: str
@@ -63,6 +70,7 @@ class Ranked:
     high: float | None
     reviews: str
     label: str
+    tone: str
     cores: tuple[int, ...]
     reasons: tuple[ShownReason, ...]
 
@@ -110,7 +118,7 @@ class AccountPage:
 
     key : of its anchor. back : the anchor of its ranking. standing : rank, reviews and the judgement, in words
     label : what is known of it, and what the model would say otherwise; empty for the unlabelled
-    reviews : with ``marked`` beside those that weigh most
+    reviews : with ``most`` beside those that weigh most. all_reviews : as a table to be saved, with those left out here
     """
 
     key: str
@@ -126,6 +134,7 @@ class AccountPage:
     partners: Table
     cores: tuple[int, ...]
     reviews: Table
+    all_reviews: Table
     activity: Bars | None
     ratings: Table | None
 
@@ -202,6 +211,7 @@ class Context:
     cores_total: int
     heldout: tuple[HeldOut, ...]
     heldout_note: str
+    heldout_others: Table
     training: Training | None
     components: Components | None
     quality: tuple[str, ...]

@@ -75,7 +75,7 @@ def _members(
     )
     header = (harmless(mode, 30), "chance that it belongs", "reviews in the core", column, "label")
     keys = tuple(accounts.key(mode, entity) for entity in rows["entity"])
-    return CoreMembers(counted(len(rows), harmless(mode, 30)), Table(header, listed, keys=keys))
+    return CoreMembers(counted(len(rows), harmless(mode, 30)), Table(header, listed, keys=keys, names=(0,)))
 
 
 def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -> str:

@@ -72,7 +72,7 @@ def ranking(model: RingDetector, subject: Subject, key: str, accounts: Accounts)
         total=len(frame),
         rows=rows,
         chart=scores(frame, subject.mode, subject.name),
-        first=_table(frame.head(FIRST if subject.main else OTHER_TOP)),
+        first=_table(frame, FIRST if subject.main else OTHER_TOP),
     )
 
 
@@ -89,9 +89,11 @@ def alike(model: RingDetector, subject: Subject, main: Subject) -> bool:
     return len(set(one) & set(other)) >= SAME * min(OTHER_TOP, len(one))
 
 
-def _table(frame: pd.DataFrame) -> Table:
-    columns = [[harmless(cell(value)) for value in frame[name].tolist()] for name in frame.columns]
-    return Table(tuple(str(name) for name in frame.columns), tuple(zip(*columns, strict=True)))
+def _table(frame: pd.DataFrame, most: int) -> Table:
+    first = frame.head(most)
+    columns = [[harmless(cell(value)) for value in first[name].tolist()] for name in first.columns]
+    left_out = len(frame) - len(first)
+    return Table(tuple(str(name) for name in frame.columns), tuple(zip(*columns, strict=True)), left_out)
 
 
 def _ranked(
@@ -102,7 +104,7 @@ def _ranked(
     bounded = np.isfinite(low) and np.isfinite(high)
     shown = short_probability if column == "probability" else cell
     places = (low, judged, high) if column == "probability" else (np.nan,) * 3
-    known = ("known bad" if label > 0 else "known good") if "value" not in row else f"labelled {label:.4g}"
+    known, tone = _known(label, subject) if "value" not in row else (f"labelled {label:.4g}", "")
     return Ranked(
         rank=int(row["rank"]),
         name=harmless(str(row["entity"])),
@@ -114,9 +116,18 @@ def _ranked(
         high=_place(places[2]),
         reviews=f"{int(row['reviews']):,}",
         label=known if np.isfinite(label) else "",
+        tone=tone if np.isfinite(label) else "",
         cores=cores,
         reasons=accounts.reasons_for(subject.mode, row["entity"], subject.name)[:REASONS],
     )
+
+
+def _known(label: float, subject: Subject) -> tuple[str, str]:
+    """What a label says, and its tone. One of a further target says nothing of the others, so it names its own."""
+    if subject.main:
+        return ("known bad", "bad") if label > 0 else ("known good", "good")
+    target = harmless(subject.name or "", 30)
+    return (f"known: {target}", "bad") if label > 0 else (f"known: no {target}", "")
 
 
 def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:

@@ -47,6 +47,7 @@ def render(context: Context, known: dict[tuple[str, Chart], str] | None = None) 
         style_hash=f"sha256-{digest}",
         shown=SHOWN,
         with_section=frozenset(core.number for core in context.cores),
+        with_ranking=frozenset(ranking.key for ranking in context.rankings),
         with_page=frozenset(
             [*(account.key for account in context.accounts), *(f"core{core.number}" for core in context.cores)]
         )
@@ -83,9 +84,9 @@ def csv_address(table: Table) -> str:
     return "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;/()!*=@")
 
 
-def _kind(cell: str) -> str:
-    """The class of a cell: numbers go to the right, short texts such as dates stay in one line."""
-    kind = "n" if NUMERIC.match(cell) else "w" if len(cell) <= SHORT else "t"
+def _kind(cell: str, name: bool = False) -> str:
+    """The class of a cell: numbers that are no names go to the right, short texts such as dates stay in one line."""
+    kind = "n" if NUMERIC.match(cell) and not name else "w" if len(cell) <= SHORT else "t"
     return f' class="{kind}"' if cell else ""
 
 

@@ -61,6 +61,7 @@ def _halved(context: Context) -> Context:
         cores=tuple(_core(core) for core in _first(context.cores, 1)),
         cores_table=_table(context.cores_table),
         heldout=tuple(_held_out(held) for held in _first(context.heldout)),
+        heldout_others=_table(context.heldout_others),
         training=_chart(context.training) if context.training is not None else None,
         components=_chart(context.components) if context.components is not None else None,
         quality=_first(context.quality, FEWEST_NOTES),
@@ -90,7 +91,7 @@ PARTS: dict[str, Callable[[Context], Context]] = {
     "the components": lambda context: replace(context, components=None),
     "the training": lambda context: replace(context, training=None),
     "the sections of the cores": lambda context: replace(context, cores=()),
-    "the held-out labels": lambda context: replace(context, heldout=()),
+    "the held-out labels": lambda context: replace(context, heldout=(), heldout_others=Table((), ())),
     "the rankings": lambda context: replace(context, rankings=()),
 }
 """What goes as a whole when halving is not enough, the least missed first."""
@@ -116,7 +117,8 @@ def _held_out(held: HeldOut) -> HeldOut:
 
 def _table(table: Table) -> Table:
     rows = _first(table.rows)
-    return Table(table.header, rows, table.left_out + len(table.rows) - len(rows), table.keys[: len(rows)])
+    left_out = table.left_out + len(table.rows) - len(rows)
+    return replace(table, rows=rows, left_out=left_out, keys=table.keys[: len(rows)])
 
 
 def _chart(chart: AnyChart) -> AnyChart:
