@@ -180,7 +180,7 @@ def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Ru
     filled = 0
     for p in range(piece[0], piece[1]):
         fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD, end - 1)]))
-        fetch_rows(work, np.int64(cells[min(p + AHEAD, end - 1)]), work.others + per_cell)
+        fetch_rows(work, np.int64(cells[min(p + AHEAD, end - 1)]), per_cell)
         cell = np.int64(cells[p])
         weight = work.weights[0 if work.uniform else cell]
         if weight == 0.0:
@@ -208,7 +208,7 @@ def _add_contrast(
     entries, capacity = work.entries, work.capacity
     for p in range(piece[0], piece[1]):
         fetch_tuple(work, np.int64(cells[min(p + 2 * AHEAD_ALONE, end - 1)]))
-        fetch_rows(work, np.int64(cells[min(p + AHEAD_ALONE, end - 1)]), work.others)
+        fetch_rows(work, np.int64(cells[min(p + AHEAD_ALONE, end - 1)]), 0)
         cell = np.int64(cells[p])
         weight = work.weights[0 if work.uniform else cell]
         if weight == 0.0:

@@ -16,6 +16,7 @@ from ringleader.kernels.layout import View
 from ringleader.kernels.numba.elementary import INNER
 from ringleader.kernels.numba.lanes import after, fetch, fma, lane, load, load_some, spread, start, store, sums
 
+NEAR = 1024  # rows of a mode that the cache next to the processor holds anyway: nobody asks for them ahead
 BUFFER = 40  # entries gathered before they are summed, more where one cell brings more
 
 
@@ -34,6 +35,9 @@ class Work(NamedTuple):
     capacity: int  # rows of the buffer
     columns: Any  # (K + m,): columns of a tuple: other modes, contrast mode, negatives
     shifts: Any  # (K + m,): first element of each column's mode
+    far: Any  # (2, K + m): columns and shifts of the modes that no cache holds whole, in the same order
+    far_others: int  # how many of ``others`` are far
+    line: int  # factors in a line of memory
     places: Any  # (K + m,): where the factor rows of the cell at work begin, in elements of the factors
     rows: Any  # (capacity, P): design rows c_i
     weighted: Any  # (capacity, P)
@@ -55,7 +59,7 @@ class Memory(NamedTuple):
 def new_memory(view: View) -> Memory:
     rank, width = view.factors.shape[1], view.tuples.shape[1]
     padded, capacity = (rank + 3) // 4 * 4, _capacity(view)
-    return Memory(np.zeros((2 * capacity + 3 + padded) * padded + 4 * capacity), np.zeros(3 * width, np.int64))
+    return Memory(np.zeros((2 * capacity + 3 + padded) * padded + 4 * capacity), np.zeros(5 * width, np.int64))
 
 
 @njit(**INNER)
@@ -71,15 +75,20 @@ def work_on(view: View, mode: int, memory: Memory) -> Work:
     padded, capacity = (rank + 3) // 4 * 4, _capacity(view)
     columns = start(memory.wholes)
     shifts = after(columns, width)
-    others = 0
+    far = after(columns, 3 * width)
+    others, far_others = 0, 0
     for k in range(modes):
         if k != mode and k != view.contrast:
             columns[others] = k
             shifts[others] = view.starts[k] * rank
             others += 1
+            if (view.starts[k + 1] if k + 1 < modes else view.rows) - view.starts[k] > NEAR:
+                far[far_others] = k
+                far[width + far_others] = view.starts[k] * rank
+                far_others += 1
     for j in range(width - modes + 1 if mode != view.contrast else 0):
-        columns[others + j] = modes + j - 1 if j else view.contrast
-        shifts[others + j] = view.starts[view.contrast] * rank
+        columns[others + j] = far[far_others + j] = modes + j - 1 if j else view.contrast
+        shifts[others + j] = far[width + far_others + j] = view.starts[view.contrast] * rank
     rows = start(memory.numbers)
     weighted = after(rows, capacity * padded)
     entries = after(weighted, capacity * padded)
@@ -89,7 +98,7 @@ def work_on(view: View, mode: int, memory: Memory) -> Work:
     return Work(
         start(view.factors), start(view.tuples), start(view.weights), len(view.weights) == 1,
         rank, padded, width, others, width - modes + 1, capacity,
-        columns, shifts, after(shifts, width),
+        columns, shifts, far, far_others, 64 // view.factors.itemsize, after(shifts, width),
         rows, weighted, entries, lambdas,
         after(lambdas, padded), after(lambdas, 2 * padded), after(lambdas, (2 + padded) * padded),
     )  # fmt: skip
@@ -110,19 +119,18 @@ def fetch_tuple(work: Work, cell: int) -> None:
 
 @njit(**INNER)
 def fetch_row(work: Work, place: int) -> None:
-    """Ask for the factor row that begins at element ``place``: a line of memory holds eight float64."""
-    fetch(work.factors, place)
-    for r in range(8, work.rank - 2, 8):
+    """Ask for the factor row that begins at element ``place``."""
+    for r in range(0, work.rank - 1, work.line):
         fetch(work.factors, place + r)
     fetch(work.factors, place + work.rank - 1)
 
 
 @njit(**INNER)
-def fetch_rows(work: Work, cell: int, count: int) -> None:
-    """Ask for the first ``count`` factor rows of a cell."""
+def fetch_rows(work: Work, cell: int, negatives: int) -> None:
+    """Ask for the far factor rows of a cell: those of other modes, and so many of the contrast mode."""
     codes = after(work.tuples, cell * work.width)
-    for c in range(count):
-        fetch_row(work, work.shifts[c] + np.int64(codes[work.columns[c]]) * work.rank)
+    for c in range(work.far_others + negatives):
+        fetch_row(work, work.far[work.width + c] + np.int64(codes[work.far[c]]) * work.rank)
 
 
 @njit(**INNER)
@@ -167,13 +175,3 @@ def dot(a: Any, b: Any, count: int) -> float:
     for s in range(0, count, 4):
         total = fma(load(a, s), load(b, s), total)
     return lane(sums(total, total, total, total), 0)
-
-
-@njit(**INNER)
-def dot_from(a: Any, b: Any, first: int, count: int) -> float:
-    """The same for numbers ``first`` to ``count``, which is a multiple of four."""
-    edge = min((first + 3) // 4 * 4, count)
-    head = 0.0
-    for s in range(first, edge):
-        head = fma(a[s], b[s], head)
-    return head + dot(after(a, edge), after(b, edge), count - edge)
