@@ -164,7 +164,7 @@ def _learn(
     as_json: bool,
 ) -> None:
     """Fits with checkpoints, and says where a fit that is stopped can go on."""
-    from ringleader.cli.progress import Events, Terminated, stop_signals, sweep_bar
+    from ringleader.cli.progress import JsonEvents, Terminated, stop_signals, sweep_bar
     from ringleader.snapshot import learn
     from ringleader.snapshot.resume import has_checkpoint
 
@@ -172,7 +172,7 @@ def _learn(
     try:
         count = 0 if runtime is None else runtime.count
         with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
-            callback: Callback = Events(entries, count) if as_json and count and not VOICE.quiet else bar
+            callback: Callback = JsonEvents(entries, count) if as_json and count and not VOICE.quiet else bar
             if runtime is not None:
                 runtime.watch = bar.step
             detector.snapshot_, _ = learn(

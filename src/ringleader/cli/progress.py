@@ -57,7 +57,7 @@ class SweepBar:
                 self.progress.update(self.task, completed=self.sweep + min(exchanges / self.most, 1.0))
 
 
-class Events:
+class JsonEvents:
     """The same for programs that read along: one JSON object a line, on standard error."""
 
     def __init__(self, entries: int, workers: int) -> None:

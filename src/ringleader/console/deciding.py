@@ -16,7 +16,7 @@ from ringleader.console.decisions import Decision, Draft
 from ringleader.console.guard import Keys
 from ringleader.console.live import Live, Served
 from ringleader.console.refit import Refitter
-from ringleader.console.threads import Threads
+from ringleader.console.threads import RequestThreads
 from ringleader.console.verdict import LONGEST_NAME, Verdict
 from ringleader.errors import SettingsError
 from ringleader.wording import harmless
@@ -40,7 +40,7 @@ class Console:
     worker: Refitter
     keys: Keys
     port: int
-    threads: Threads = field(default_factory=Threads)
+    threads: RequestThreads = field(default_factory=RequestThreads)
 
     @cached_property
     def model(self) -> str:

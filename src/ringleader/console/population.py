@@ -182,8 +182,8 @@ class Standing:
 
     def cursor(self, code: int) -> str:
         """The key of an account in this ranking."""
-        plain = f"{float(self.score[code]).hex()}|{float(self.evidence[code]).hex()}|{code}"
-        return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+        key_text = f"{float(self.score[code]).hex()}|{float(self.evidence[code]).hex()}|{code}"
+        return base64.urlsafe_b64encode(key_text.encode()).decode().rstrip("=")
 
     def place_after(self, cursor: str) -> int:
         """The first place behind a key, which need not be one of this ranking: a refit may lie between two pages."""
@@ -294,8 +294,8 @@ class Standing:
 def read_cursor(cursor: str) -> tuple[float, float, int]:
     """The key that a cursor stands for; a text that is none is refused."""
     try:
-        plain = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        score, evidence, code = plain.split("|")
+        key_text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        score, evidence, code = key_text.split("|")
         key = float.fromhex(score), float.fromhex(evidence), int(code)
     except (ValueError, binascii.Error, OverflowError):
         raise SettingsError("the cursor is none that this console gave; begin with the first page") from None

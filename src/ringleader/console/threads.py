@@ -18,7 +18,7 @@ PAGES, DECISIONS, LONG = 4, 8, 1
 Result = TypeVar("Result")
 
 
-class Threads:
+class RequestThreads:
     """How many requests of each kind are worked on at once, of one console."""
 
     def __init__(self) -> None:

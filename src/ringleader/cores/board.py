@@ -29,7 +29,7 @@ LEAST_ORGANIC = 0.2
 """Least share of a place's reviews that are taken for honest ones."""
 
 
-class Rows(NamedTuple):
+class BoardRows(NamedTuple):
     """A compressed table: entries of row n are ``entries[offsets[n]:offsets[n + 1]]``."""
 
     offsets: Numbers
@@ -62,9 +62,9 @@ class Board:
     item_size: Floats
     calendar: Floats
     open: Bools
-    of_actor: Rows
-    of_place: Rows
-    busy: Rows
+    of_actor: BoardRows
+    of_place: BoardRows
+    busy: BoardRows
     busy_count: Floats
     log_actor: Floats
     log_place: Floats
@@ -139,11 +139,11 @@ class Board:
         honest = (out[row] + 1.0) * share / np.maximum(1.0 - mass[row] + share, share)
         return np.clip(honest, LEAST_ORGANIC * self.size[places], self.size[places])
 
-    def of_item(self, items: Numbers) -> Rows:
+    def of_item(self, items: Numbers) -> BoardRows:
         """The places of each item. Places are numbered item by item."""
         low, high = np.searchsorted(self.item, items), np.searchsorted(self.item, items, side="right")
         offsets = np.concatenate([[0], np.cumsum(high - low)])
-        return Rows(offsets, _runs(low, high - low))
+        return BoardRows(offsets, _runs(low, high - low))
 
 
 def boards(tensor: SparseTensor, lockstep: Lockstep, least: int) -> list[Board]:
@@ -197,7 +197,7 @@ def _board(origin: Origin, cells: Numbers, who: Numbers, cut: Places, loud: Floa
         open=large,
         of_actor=_rows(who, origin.n_actors),
         of_place=_rows(place, len(distinct)),
-        busy=Rows(_offsets(busy // laid.n_windows, origin.n_actors), busy % laid.n_windows),
+        busy=BoardRows(_offsets(busy // laid.n_windows, origin.n_actors), busy % laid.n_windows),
         busy_count=count.astype(np.float64),
         log_actor=_log_shares(reviews, reviews >= CROWD),
         log_place=_log_shares(_excess(size, distinct // laid.n_windows, distinct % laid.n_windows), large),
@@ -221,8 +221,8 @@ def _log_shares(weight: Floats, within: Bools) -> Floats:
     return shares
 
 
-def _rows(codes: Numbers, size: int) -> Rows:
-    return Rows(_offsets(codes, size), get_backend().stable_order(codes, size))
+def _rows(codes: Numbers, size: int) -> BoardRows:
+    return BoardRows(_offsets(codes, size), get_backend().stable_order(codes, size))
 
 
 def _offsets(codes: Numbers, size: int) -> Numbers:
@@ -245,12 +245,12 @@ def _counted(values: Numbers) -> tuple[Numbers, Numbers]:
     return distinct, count
 
 
-def taken(rows: Rows, which: Numbers) -> Numbers:
+def taken(rows: BoardRows, which: Numbers) -> Numbers:
     """Entries of the rows ``which``, one after the other."""
     return rows.entries[spans(rows, which)]
 
 
-def spans(rows: Rows, which: Numbers) -> Numbers:
+def spans(rows: BoardRows, which: Numbers) -> Numbers:
     """Positions of the entries of the rows ``which``."""
     return _runs(rows.offsets[which], rows.offsets[which + 1] - rows.offsets[which])
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from ringleader.arrays import Numbers
-from ringleader.cores.board import Board, Rows, boards, contains, taken
+from ringleader.cores.board import Board, BoardRows, boards, contains, taken
 from ringleader.cores.group import SIDES, Core, CoreSettings, Members
 from ringleader.cores.listing import Cores
 from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, widen
@@ -54,7 +54,7 @@ def find_cores(
     looks = math.log(max(len(laid), 1))
     reported: list[Report] = []
     grouping = tensor.grouping(k)
-    of_actor = Rows(grouping.offsets, grouping.cells.astype(np.int64))
+    of_actor = BoardRows(grouping.offsets, grouping.cells.astype(np.int64))
     with one_blas_thread():
         candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
         chosen = combine(laid, candidates, tensor.n_cells)

@@ -82,10 +82,10 @@ class Cores(Sequence[Core]):
         return reviews_frame(self.cores, self._reviews(tensor))
 
     def _reviews(self, tensor: SparseTensor | None) -> SparseTensor:
-        found = tensor if tensor is not None else self.tensor
-        if found is None:
+        reviews = tensor if tensor is not None else self.tensor
+        if reviews is None:
             raise SettingsError("these cores do not know their reviews; give the tensor they were found in")
-        return found
+        return reviews
 
     def __repr__(self) -> str:
         lines = [f"{counted(len(self), 'core')}{', the most significant first' if len(self) > 1 else ''}"]

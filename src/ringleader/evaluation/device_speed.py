@@ -24,7 +24,7 @@ NAMES = ("reviewer", "product", "seller", "rating", "week")
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
-class Market(NamedTuple):
+class SpeedMarket(NamedTuple):
     """A problem: cells sorted by reviewer and the cells of each entity, on the device or on the host, and factors."""
 
     sizes: tuple[int, ...]
@@ -35,7 +35,7 @@ class Market(NamedTuple):
 
 def draw_market(
     backend: Any, cells: int, sizes: Sequence[int], rank: int, dtype: Any = np.float32, *, on_host: bool = False
-) -> Market:
+) -> SpeedMarket:
     """A heavy-tailed market of five modes, as ``speed.benchmark_tensor`` draws one; factors are on the device."""
     xp = backend.device.xp
 
@@ -63,13 +63,13 @@ def draw_market(
     for first in range(0, len(factors), 1 << 24):
         part = factors[first : first + (1 << 24)]
         part[...] = xp.abs(draw.standard_normal(part.shape, dtype=np.float32)) * 0.5
-    return Market(tuple(sizes), codes, grouped, factors)
+    return SpeedMarket(tuple(sizes), codes, grouped, factors)
 
 
 class DeviceSweep:
     """Natural-gradient sweeps of a market; ``run`` does one and returns the milliseconds of each part."""
 
-    def __init__(self, backend: Any, market: Market, negatives: int) -> None:
+    def __init__(self, backend: Any, market: SpeedMarket, negatives: int) -> None:
         self.backend, self.market, self.negatives, self.sweep = backend, market, negatives, 0
         self.tuples = backend.place_tuples(market.codes, negatives)
         self.plans: dict[int, Blocks] = {k: backend.plan(k, market.grouped[k]) for k in range(1, len(market.sizes))}

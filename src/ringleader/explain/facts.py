@@ -51,7 +51,7 @@ class Believed(NamedTuple):
         return np.asarray(suspected)
 
 
-class Share(NamedTuple):
+class Proportion(NamedTuple):
     """How many of some are of a kind, how many were to be expected, and some of them, the first first."""
 
     seen: int
@@ -117,31 +117,33 @@ class Facts:
         rows = np.flatnonzero(np.isin(self.alike.codes, self.beliefs[self.own.mode].known(bad)))
         return self.alike.chosen(rows).strongest(len(rows), least=1)
 
-    def share_of(self, mode: int, chosen: Bools) -> Share:
+    def share_of(self, mode: int, chosen: Bools) -> Proportion:
         """How many of its counterparts of a mode are among the chosen; expected by the chosen's share of reviews."""
         met, degrees = self.with_mode(mode), self.own.tensor.degrees(mode)
         here = chosen[met.codes]
         expected = len(met.codes) * float(degrees[chosen].sum()) / max(self.own.tensor.n_cells, 1)
         codes = met.codes[here]
-        return Share(len(codes), len(met.codes), expected, codes[np.lexsort((codes, -self.beliefs[mode].score[codes]))])
+        return Proportion(
+            len(codes), len(met.codes), expected, codes[np.lexsort((codes, -self.beliefs[mode].score[codes]))]
+        )
 
-    def known_counterparts(self, mode: int, bad: bool) -> Share:
+    def known_counterparts(self, mode: int, bad: bool) -> Proportion:
         """How many of its counterparts of a mode are known bad (or good)."""
         chosen = np.zeros(self.own.tensor.shape[mode], np.bool_)
         chosen[self.beliefs[mode].known(bad)] = True
         return self.share_of(mode, chosen)
 
-    def suspected_counterparts(self, mode: int) -> Share:
+    def suspected_counterparts(self, mode: int) -> Proportion:
         """How many of its counterparts of a mode are suspected."""
         return self.share_of(mode, self.beliefs[mode].suspected())
 
-    def suspected_alike(self, most: int = 30) -> Share:
+    def suspected_alike(self, most: int = 30) -> Proportion:
         """How many of the accounts of its mode it shares most with are suspected; expected by their share of all."""
         met, suspected = self.alike.strongest(most), self.beliefs[self.own.mode].suspected()
         codes = met.codes[suspected[met.codes]]
-        return Share(len(codes), len(met.codes), len(met.codes) * float(suspected.mean()), codes)
+        return Proportion(len(codes), len(met.codes), len(met.codes) * float(suspected.mean()), codes)
 
-    def strangers(self, mode: int) -> Share:
+    def strangers(self, mode: int) -> Proportion:
         """How many of its counterparts of a mode have no review with anybody else.
 
         Expected: as many as there are reviews of accounts with a single one, of all reviews.
@@ -149,7 +151,7 @@ class Facts:
         met, degrees = self.with_mode(mode), self.own.tensor.degrees(mode)
         alone = met.codes[degrees[met.codes] == met.meetings]
         single = float((degrees == 1).sum()) / max(self.own.tensor.n_cells, 1)
-        return Share(len(alone), len(met.codes), len(met.codes) * single, alone)
+        return Proportion(len(alone), len(met.codes), len(met.codes) * single, alone)
 
     def elsewhere(self, mode: int) -> tuple[float, float]:
         """Median number of reviews that its counterparts have elsewhere, and the same over all reviews' authors."""
@@ -158,13 +160,13 @@ class Facts:
         middle = order[np.searchsorted(np.cumsum(order), order.sum() / 2)] if len(order) else 1
         return float(np.median(degrees[met.codes] - met.meetings)), float(middle - 1)
 
-    def loud_reviews(self) -> Share:
+    def loud_reviews(self) -> Proportion:
         """How many of its reviews have evidence beyond noise, and the strongest of them as cells."""
         evidence, cells = self.signals.reviews.evidence, self.own.cells
         loud = cells[evidence[cells] > NOISE]
         usual = float((evidence > NOISE).mean()) if len(evidence) else 0.0
         order = np.argsort(-evidence[loud], kind="stable")
-        return Share(len(loud), len(cells), len(cells) * usual, loud[order])
+        return Proportion(len(loud), len(cells), len(cells) * usual, loud[order])
 
     def lockstep_pair(self) -> LockstepPair | None:
         """The two of its reviewers who are most in lockstep; None where no two of the loudest are."""

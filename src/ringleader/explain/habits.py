@@ -33,16 +33,16 @@ def burst(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     name = next((name for name in names if name in covariates.bursts), None)
     if name is None or covariates.calendar is None:
         return None
-    found, calendar = covariates.bursts[name], covariates.calendar
+    peak, calendar = covariates.bursts[name], covariates.calendar
     what = "reviews"
     if name.startswith(("boost", "attack")) and own.roles.rating is not None:
         what = f"reviews with a rating of {rating_range(own, HIGH if name.startswith('boost') else LOW)}"
-    length = say_length(found.length, calendar.bin_seconds).removeprefix("1 ")
-    if not found.z[own.code] > 0:
+    length = say_length(peak.length, calendar.bin_seconds).removeprefix("1 ")
+    if not peak.z[own.code] > 0:
         return Said((f"No burst: in no {length} did its {what} come more densely than the market's",), False)
-    start = say_time(np.datetime64(calendar.start + int(found.start[own.code]) * calendar.bin_seconds, "s"))
-    expected = float(found.expected[own.code])
-    said = f"{found.seen[own.code]:,.0f} {what} in the {length} from {start}, where {number(expected)}"
+    start = say_time(np.datetime64(calendar.start + int(peak.start[own.code]) * calendar.bin_seconds, "s"))
+    expected = float(peak.expected[own.code])
+    said = f"{peak.seen[own.code]:,.0f} {what} in the {length} from {start}, where {number(expected)}"
     return Said((f"{said} {were(expected)} to be expected",), True)
 
 
@@ -157,14 +157,14 @@ def age(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 def crowd(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """The review that came in the largest crowd."""
     mode, calendar = counterpart_mode(facts, names[0]), facts.inputs.behaviour.calendar
-    found = facts.crowd(mode)
-    if found is None or calendar is None:
+    peak = facts.crowd(mode)
+    if peak is None or calendar is None:
         return Said((f"None of its reviews came in a crowd of reviews of the same {mode_name(facts, mode)}",), False)
     around = say_length(2 * max(calendar.windows[1] // 2, 1) + 1, calendar.bin_seconds)
     alike = "" if facts.own.roles.side_rating is None else " with ratings alike"
     said = (
-        f" had {counted(found.seen, 'more review')}{alike} in the {around} around the review"
-        f"{when(facts, np.array([found.cell]))}, where {number(found.expected)} {were(found.expected)} to be expected"
+        f" had {counted(peak.seen, 'more review')}{alike} in the {around} around the review"
+        f"{when(facts, np.array([peak.cell]))}, where {number(peak.expected)} {were(peak.expected)} to be expected"
     )
     who = f"{mode_name(facts, mode).capitalize()} "
-    return Said((who, mention(facts, mode, found.code), said), found.seen > found.expected)
+    return Said((who, mention(facts, mode, peak.code), said), peak.seen > peak.expected)

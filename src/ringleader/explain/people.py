@@ -227,10 +227,10 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
             else f"Its only rating of {bad} did not come"
         )
         return Said((f"{none} together with others'",), False)
-    given = f"its {counted(len(low), 'rating')} of {bad}"
+    ratings = f"its {counted(len(low), 'rating')} of {bad}"
     loudest = low[np.argmax(ratios)][None]
     place = named(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
-    said = f"{together:,} of {given} came together with others', beyond chance and tastes; most of all that on "
+    said = f"{together:,} of {ratings} came together with others', beyond chance and tastes; most of all that on "
     return Said((said, *place, when(facts, loudest)), True)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Numbers
-from ringleader.explain.facts import Facts, Share
+from ringleader.explain.facts import Facts, Proportion
 from ringleader.explain.own import OwnReviews
 from ringleader.explain.parts import Mention
 from ringleader.wording import counted, harmless, number, say_time
@@ -53,7 +53,7 @@ def enumerated(facts: Facts, mode: int, codes: Numbers, before: str) -> Parts:
     return (*parts, f" and {len(codes) - NAMED:,} more") if len(codes) > NAMED else tuple(parts)
 
 
-def share_said(facts: Facts, mode: int, share: Share, what: str) -> Said:
+def share_said(facts: Facts, mode: int, share: Proportion, what: str) -> Said:
     """``5 of its 47 reviewers are known bad, where 0.6 were to be expected: R1, R2, R3 and 2 more``."""
     said = (
         f"{share.seen:,} of its {counted(share.of, mode_name(facts, mode))} {verb(share.seen, what)}, where "

@@ -24,7 +24,7 @@ from ringleader.model.priors import (
 )
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
-from ringleader.shares.share import Share, Whole
+from ringleader.shares.share import Share, WholeShare
 
 Touched = Mapping[int, npt.NDArray[Any]]
 """Entities of some modes, by code or as a mask; entities of other modes are not touched at all."""
@@ -41,7 +41,7 @@ class Move(NamedTuple):
 def complete_pass(problem: Problem, state: State, move: Move, touched: Touched | None = None) -> State:
     """Every block once, each from all its entries. With ``touched``, only those blocks, and lambda stays."""
     chosen = None if touched is None else {k: _chosen(problem, k, touched) for k in range(problem.modes)}
-    state = move_share(Whole(problem, _placed(problem, state), chosen), move, learn_lambda=touched is None)
+    state = move_share(WholeShare(problem, _placed(problem, state), chosen), move, learn_lambda=touched is None)
     return read_evidence(problem, _fetched(problem, state), move)
 
 

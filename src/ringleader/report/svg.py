@@ -28,7 +28,7 @@ SWATCH = 8.0
 KNOWN = {"known bad": "bad", "known good": "good"}
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """A name above a chart: the role of its colour, and how it is drawn (fill, line, mark)."""
 
     name: str
@@ -100,7 +100,7 @@ class Drawing:
         if y_name:
             self.text(TEXT, (top + bottom) / 2, y_name, turned=True)
 
-    def legend(self, entries: Sequence[Entry], *, left: bool = False) -> None:
+    def legend(self, entries: Sequence[LegendEntry], *, left: bool = False) -> None:
         """Names of what is drawn, in one line above the axes."""
         widths = [SWATCH + 4 + LETTER * TEXT * len(entry.name) for entry in entries]
         space = 11.0
@@ -175,7 +175,7 @@ def _(chart: Matrix) -> Drawing:
     drawing.path(frame, stroke="ink", width=1.4)
     others = f"; {columns - chart.core_columns} others at the right" if columns > chart.core_columns else ""
     drawing.names(f"{plural(chart.column_mode)}: {chart.core_columns} of the core{others}", chart.row_mode)
-    drawing.legend([Entry(name, f"rating{level + 1}") for level, name in chart.levels], left=True)
+    drawing.legend([LegendEntry(name, f"rating{level + 1}") for level, name in chart.levels], left=True)
     return drawing
 
 
@@ -190,7 +190,7 @@ def _(chart: Timeline) -> Drawing:
     drawing.path(f"{foot}{_stairs(edges, chart.market, y)}V{_n(y(0))}z", fill="market")
     drawing.path(f"{foot}{_stairs(edges, chart.core, y)}V{_n(y(0))}", stroke="core", width=1.6)
     drawing.names(y_name="share of its own reviews")
-    drawing.legend([Entry("market", "market"), Entry(chart.name, "core", "line")])
+    drawing.legend([LegendEntry("market", "market"), LegendEntry(chart.name, "core", "line")])
     return drawing
 
 
@@ -208,7 +208,7 @@ def _(chart: Ratings) -> Drawing:
     for shares, role, place in ((chart.market, "market", -0.39), (chart.core, "core", 0.01)):
         drawing.bars([(x(i + place), x(i + place + 0.38), y(0), y(v)) for i, v in enumerate(shares)], role)
     drawing.names("rating", "share of its own ratings")
-    drawing.legend([Entry("market", "market"), Entry("core", "core")])
+    drawing.legend([LegendEntry("market", "market"), LegendEntry("core", "core")])
     return drawing
 
 
@@ -228,9 +228,9 @@ def _(chart: Scores) -> Drawing:
     for i, (kind, values) in enumerate(chart.known):
         role, at = KNOWN.get(kind, "core"), drawing.frame.bottom - rows + 12 * i + 2
         drawing.path("".join(f"M{_n(x(v))} {_n(at)}v9" for v in sorted(set(values))), stroke=role, width=1.1)
-        entries.append(Entry(kind, role, "mark"))
+        entries.append(LegendEntry(kind, role, "mark"))
     drawing.names(chart.name, "how many (log scale)")
-    drawing.legend([*entries, Entry("all", "market")])
+    drawing.legend([*entries, LegendEntry("all", "market")])
     return drawing
 
 
@@ -248,7 +248,7 @@ def _(chart: Curve) -> Drawing:
         points = [points[0], *(p for pair in zip(corners, points[1:], strict=True) for p in pair)]
     drawing.line(points, "core")
     drawing.names(chart.x_name, chart.y_name)
-    drawing.legend([Entry(chart.reference, "market", "line"), Entry("model", "core", "line")])
+    drawing.legend([LegendEntry(chart.reference, "market", "line"), LegendEntry("model", "core", "line")])
     return drawing
 
 
@@ -276,7 +276,7 @@ def _(chart: Training) -> Drawing:
             drawing.path(dots, fill=role)
     drawing.names("sweep", chart.header[1])
     if chart.heldout:
-        drawing.legend([Entry(name, role, "line") for name, role, _ in lines])
+        drawing.legend([LegendEntry(name, role, "line") for name, role, _ in lines])
     return drawing
 
 

@@ -1,6 +1,7 @@
 """Share: what this process holds of a fit during one sweep, and how it takes part in what all must know.
 
-A pass over the data (``learners/passes.py``) is written against it once. ``Whole`` holds everything and asks nobody.
+A pass over the data (``learners/passes.py``) is written against it once. ``WholeShare`` holds everything and asks
+nobody.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Share(Protocol):
         """g and F of lambda over all cells."""
 
 
-class Whole:
+class WholeShare:
     """One process that holds everything; with ``touched``, codes of the entities of each mode that are moved."""
 
     def __init__(self, problem: Problem, state: State, touched: dict[int, Numbers] | None = None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from ringleader.errors import InputError
 from ringleader.tables.advice import advice, encoding_advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
-from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, quoted
 from ringleader.tables.schema import ROLE_OF_MODE, Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
 from ringleader.wording import counted, harmless, html_text
@@ -175,7 +175,7 @@ class Checked:
                     return k, f"; {advice(column.axis, reason, failing[0][0])}"
         return None
 
-    def _count_part(self, p: int, part: Part) -> None:
+    def _count_part(self, p: int, part: TablePart) -> None:
         relation = self.relation
         reason = self.reason(p)
         reasons = relation.rows(

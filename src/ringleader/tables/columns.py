@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ringleader.tables.relation import Part
+from ringleader.tables.relation import TablePart
 from ringleader.tables.schema import Axis
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE")
@@ -32,7 +32,7 @@ class SourceColumn:
     notes: tuple[str, ...] = ()
 
 
-def as_text(part: Part, k: int) -> str:
+def as_text(part: TablePart, k: int) -> str:
     """An id as text. Whole numbers with gaps come as a column of floats, so 7.0 is 7 and NaN is missing."""
     sql = part.columns[k]
     if part.types[k] not in FLOAT_TYPES:
@@ -46,7 +46,7 @@ def is_time(kind: str) -> bool:
     return kind == "DATE" or (kind.startswith("TIMESTAMP") and not kind.endswith("]"))
 
 
-def as_double(part: Part, k: int) -> str:
+def as_double(part: TablePart, k: int) -> str:
     sql = part.columns[k]
     if is_numeric(part.types[k]):
         return f"CAST({sql} AS DOUBLE)"
@@ -57,7 +57,7 @@ def is_numeric(kind: str) -> bool:
     return kind in NUMERIC_TYPES or (kind.startswith("DECIMAL(") and kind.endswith(")"))
 
 
-def missing(part: Part, k: int) -> str:
+def missing(part: TablePart, k: int) -> str:
     if not part.types[k].startswith("VARCHAR"):
         return f"({part.columns[k]} IS NULL)"
     return f"({part.columns[k]} IS NULL OR trim(CAST({part.columns[k]} AS VARCHAR)) = '')"

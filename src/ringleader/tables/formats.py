@@ -16,7 +16,7 @@ from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
 from ringleader.tables.advice import NOT_UTF8, first_line
 from ringleader.tables.files import ReviewFile
-from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Part, Relation, column_types, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
 from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
@@ -36,7 +36,7 @@ class ParquetLoader:
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{file.name!r} is no Parquet file, or is cut short: {first_line(error)}") from error
 
-    def load(self, relation: Relation, schema: Schema) -> Part:
+    def load(self, relation: Relation, schema: Schema) -> TablePart:
         options = f"{quoted(self.path)}, binary_as_string = true, hive_partitioning = false"
         # DuckDB takes names that differ by case for the same and renames them: so by position.
         described = relation.rows(f"DESCRIBE SELECT * FROM read_parquet({options})")
@@ -49,7 +49,7 @@ class ParquetLoader:
         scan = f"read_parquet({options}{', file_row_number = true' if numbered else ''})"
         types = column_types(relation, scan, columns)
         row = "file_row_number" if numbered else ""
-        return Part(scan, tuple(columns), types, row, lambda rows: [f"{self.file.name} row {n + 1}" for n in rows])
+        return TablePart(scan, tuple(columns), types, row, lambda rows: [f"{self.file.name} row {n + 1}" for n in rows])
 
 
 class DelimitedLoader:
@@ -62,7 +62,7 @@ class DelimitedLoader:
         self.header = header_of(head, self.delimiter, file)
         self.names = self.header
 
-    def load(self, relation: Relation, schema: Schema) -> Part:
+    def load(self, relation: Relation, schema: Schema) -> TablePart:
         positions = []
         for axis in schema.axes:
             if self.header.count(axis.column) > 1:
@@ -79,7 +79,7 @@ class DelimitedLoader:
         )
         made = f"CREATE TABLE {table} AS SELECT {', '.join(f'f{p}' for p in wanted)} FROM {scan}"
         if _ends_in_time(self.path) and _loads(relation, made):
-            return Part(table, columns, types, "rowid", self._lines)
+            return TablePart(table, columns, types, "rowid", self._lines)
         rows = row_reader.csv_rows(self.path, self.delimiter, len(self.header))
         return _row_by_row(relation, self.file, self.number, rows, wanted, columns)
 
@@ -107,7 +107,7 @@ class JsonLinesLoader:
             raise InputError(f"{file.name!r} holds no JSON object a line; write one object on each line")
         self.names = list(keys)
 
-    def load(self, relation: Relation, schema: Schema) -> Part:
+    def load(self, relation: Relation, schema: Schema) -> TablePart:
         # A raw control character never stands in valid JSON, so this delimiter never splits a line.
         scan = (
             f"read_csv({quoted(self.path)}, auto_detect = false, header = false, delim = '\x01', quote = '', "
@@ -123,7 +123,7 @@ class JsonLinesLoader:
         table = f"text_{self.number}"
         made = f"CREATE TABLE {table} AS SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"
         if _ends_in_time(self.path) and _loads(relation, made):
-            return Part(table, fields, ("VARCHAR",) * len(fields), "rowid", self._lines)
+            return TablePart(table, fields, ("VARCHAR",) * len(fields), "rowid", self._lines)
         rows = self._objects([axis.column for axis in schema.axes])
         return _row_by_row(relation, self.file, self.number, rows, range(len(fields)), fields)
 
@@ -161,7 +161,7 @@ def _row_by_row(
     rows: Iterator[Record | BadRow],
     wanted: Sequence[int],
     columns: tuple[str, ...],
-) -> Part:
+) -> TablePart:
     """Reads a text file row by row into Parquet, and counts the rows that cannot be parsed."""
     target = relation.folder / f"rows-{number}.parquet"
     try:
@@ -175,7 +175,7 @@ def _row_by_row(
     for row in bad.examples[: max(0, UNPARSED_EXAMPLES - len(relation.examples))]:
         relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
     scan = f"read_parquet({quoted(target)})"
-    return Part(
+    return TablePart(
         scan, columns, ("VARCHAR",) * len(columns), "line", lambda rows: [f"{file.name} line {n}" for n in rows]
     )
 

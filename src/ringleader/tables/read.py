@@ -22,7 +22,7 @@ from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.formats import LOADERS, Loader
 from ringleader.tables.frames import column_names, for_database, to_arrow
-from ringleader.tables.relation import Part, Relation, column_types, quoted
+from ringleader.tables.relation import Relation, TablePart, column_types, quoted
 from ringleader.tables.schema import Axis, Schema, parse_modes, resolve, roles_called
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
@@ -114,7 +114,7 @@ def _open(
     relation = Relation(connection, schema, [], limit, folder, named)
     types = column_types(relation, "frame", names)
     # A frame has no stored row number: it is counted where it is asked for.
-    relation.parts.append(Part("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
+    relation.parts.append(TablePart("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
     return relation
 
 
@@ -169,7 +169,7 @@ def _fixed_columns(
     }
 
 
-def _loaded(loader: Loader, relation: Relation, schema: Schema, fixed: Mapping[str, str | None]) -> Part:
+def _loaded(loader: Loader, relation: Relation, schema: Schema, fixed: Mapping[str, str | None]) -> TablePart:
     """The part of a file, with columns of one value from its folders."""
     own = tuple(axis for axis in schema.axes if axis.column not in fixed)
     if len(own) == len(schema.axes):
@@ -205,11 +205,11 @@ def _other_modes(name: str, schema: Schema, first: str, wanted: Schema) -> Schem
     )
 
 
-def _no_rows(types: tuple[str, ...]) -> Part:
+def _no_rows(types: tuple[str, ...]) -> TablePart:
     """A part without rows, for a process that has no file: columns of the types that others have."""
     names = tuple(f"f{k}" for k in range(len(types)))
     nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
-    return Part(f"(SELECT {nothing} WHERE false)", names, types, "0", lambda rows: [])
+    return TablePart(f"(SELECT {nothing} WHERE false)", names, types, "0", lambda rows: [])
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One file (or frame) inside DuckDB.
 
     ``columns[k]`` is the SQL expression of axis k, ``types[k]`` its DuckDB type, ``row`` the expression of a number
@@ -54,7 +54,7 @@ class Relation:
 
     connection: Any
     schema: Schema
-    parts: list[Part]
+    parts: list[TablePart]
     memory_limit: int
     folder: Path
     source: str

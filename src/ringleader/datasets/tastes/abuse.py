@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Numbers
-from ringleader.datasets.tastes.honest import Catalogue, Written
+from ringleader.datasets.tastes.honest import Assortment, Written
 from ringleader.datasets.tastes.settings import DAYS, Rings, TasteSettings
 from ringleader.errors import SettingsError
 
@@ -20,7 +20,7 @@ class Guilty(NamedTuple):
 
 
 def commit(
-    rng: np.random.Generator, made: TasteSettings, people: int, catalogue: Catalogue
+    rng: np.random.Generator, made: TasteSettings, people: int, catalogue: Assortment
 ) -> tuple[list[Written], Guilty]:
     """Paid reviews, the honest ones of those who write them, and who is guilty. New accounts follow on ``people``."""
     seller = catalogue.seller
@@ -56,7 +56,7 @@ def _ring(
     made: TasteSettings,
     first: int,
     bought: Numbers,
-    catalogue: Catalogue,
+    catalogue: Assortment,
     name: str,
     guilty: Guilty,
 ) -> list[Written]:
@@ -78,7 +78,7 @@ def _ring(
     return rows
 
 
-def _tasteful(rng: np.random.Generator, many: int, community: int, loyalty: float, catalogue: Catalogue) -> Numbers:
+def _tasteful(rng: np.random.Generator, many: int, community: int, loyalty: float, catalogue: Assortment) -> Numbers:
     """Products that somebody of a community reviews."""
     own, fame = np.flatnonzero(catalogue.home == community), catalogue.fame
     inside = rng.choice(own, many, p=fame[own] / fame[own].sum())

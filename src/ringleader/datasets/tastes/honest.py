@@ -28,7 +28,7 @@ class Written(NamedTuple):
     liking: Floats
 
 
-class Catalogue(NamedTuple):
+class Assortment(NamedTuple):
     """The products, (n_products,) each."""
 
     seller: Numbers
@@ -45,7 +45,7 @@ class Lives(NamedTuple):
     bias: Floats  # (n_people,): how kindly each rates
 
 
-def draw_catalogue(rng: np.random.Generator, reviews: int, communities: int) -> Catalogue:
+def draw_catalogue(rng: np.random.Generator, reviews: int, communities: int) -> Assortment:
     """Products and their sellers, heavy-tailed."""
     products, sellers = reviews // 13, reviews // 80
     weight = rng.pareto(1.3, sellers) + 0.3
@@ -53,11 +53,11 @@ def draw_catalogue(rng: np.random.Generator, reviews: int, communities: int) -> 
     home = rng.integers(0, communities, products)
     fame = rng.pareto(1.2, products) + 0.2
     quality = rng.normal(0.6, 0.9, products) + rng.normal(0, 0.4, sellers)[seller]
-    return Catalogue(seller, home, fame, quality, sellers)
+    return Assortment(seller, home, fame, quality, sellers)
 
 
 def everyday(
-    rng: np.random.Generator, rng_nested: np.random.Generator, reviews: int, catalogue: Catalogue, made: TasteSettings
+    rng: np.random.Generator, rng_nested: np.random.Generator, reviews: int, catalogue: Assortment, made: TasteSettings
 ) -> tuple[Written, Lives]:
     """Reviews along each product's life, on sale days and in the rush for a viral product."""
     home, fame, products, people = catalogue.home, catalogue.fame, len(catalogue.home), reviews // 5
@@ -85,7 +85,7 @@ def everyday(
 
 
 def _narrow(
-    rng: np.random.Generator, product: Numbers, who: Numbers, inside: Numbers, catalogue: Catalogue, nested: int
+    rng: np.random.Generator, product: Numbers, who: Numbers, inside: Numbers, catalogue: Assortment, nested: int
 ) -> None:
     """Moves half of the loyal reviews to the narrower taste of their author, within the community."""
     group = catalogue.home * nested + rng.integers(0, nested, len(catalogue.home))
@@ -99,7 +99,7 @@ def _narrow(
             product[rows] = rng.choice(of_taste, len(rows), p=fame / fame.sum())
 
 
-def fans(rng: np.random.Generator, people: int, share: float, catalogue: Catalogue, lives: Lives) -> Written:
+def fans(rng: np.random.Generator, people: int, share: float, catalogue: Assortment, lives: Lives) -> Written:
     """Reviews of brands by their fans: soon after a launch, mostly, and better than others find them."""
     size = np.bincount(catalogue.seller, minlength=catalogue.n_sellers)
     brands = np.flatnonzero(size >= BRAND_PRODUCTS)
@@ -119,7 +119,7 @@ def fans(rng: np.random.Generator, people: int, share: float, catalogue: Catalog
     return Written(who, product, day, liking)
 
 
-def deals(rng: np.random.Generator, people: int, sites: int, catalogue: Catalogue, lives: Lives) -> Written:
+def deals(rng: np.random.Generator, people: int, sites: int, catalogue: Assortment, lives: Lives) -> Written:
     """Reviews by followers of deal sites: one product a week, a few days, ratings like anybody's."""
     parts: list[tuple[Numbers, Numbers, Floats]] = []
     for _ in range(sites):
@@ -133,7 +133,7 @@ def deals(rng: np.random.Generator, people: int, sites: int, catalogue: Catalogu
     return Written(who, product, day, catalogue.quality[product] + lives.bias[who] + rng.normal(0, 0.8, len(who)))
 
 
-def passers_by(rng: np.random.Generator, first: int, many: int, catalogue: Catalogue, lives: Lives) -> Written:
+def passers_by(rng: np.random.Generator, first: int, many: int, catalogue: Assortment, lives: Lives) -> Written:
     """One review each by people who write no other, numbered from ``first``: on what is famous, along its life."""
     product = rng.choice(len(catalogue.fame), many, p=catalogue.fame / catalogue.fame.sum())
     day = lives.launch[product] + rng.exponential(240.0, many)

@@ -28,7 +28,7 @@ from ringleader.kernels.cuda.arguments import (
     view_argument,
 )
 from ringleader.kernels.cuda.copies import KEPT_BYTES, Device, DeviceCopies, Span
-from ringleader.kernels.cuda.host_tensor import DrawnCells, StreamedTuples, spans_of
+from ringleader.kernels.cuda.host_tensor import HostDraws, StreamedTuples, spans_of
 from ringleader.kernels.cuda.plans import fold, plan
 from ringleader.kernels.cuda.replicas import Replicas
 from ringleader.kernels.cuda.streaming import NO_FORM, Local, Streaming, whole_mode
@@ -137,7 +137,7 @@ class CudaBackend:
             lists.append((*every, cells if self._streaming.holds(n_cells) else self._here(cells, np.int32)))
         blocks = plan(self.device.xp, mode, chosen, lists[0], lists[1] if drawn is not None else None)
         listed = blocks
-        if isinstance(blocks.drawn_cells, DrawnCells):  # not listed yet
+        if isinstance(blocks.drawn_cells, HostDraws):  # not listed yet
             none = blocks.begins[:0]
             listed = blocks._replace(drawn_begins=none, drawn_ends=none, drawn_cells=np.zeros(0, np.int32))
         check_lists(listed, n_cells)

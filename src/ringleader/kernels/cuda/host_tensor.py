@@ -101,7 +101,7 @@ class StreamedTuples:
 
 
 @dataclass(frozen=True)
-class DrawnCells:
+class HostDraws:
     """The cells that drew each entity, in the place of a list of them: they are found range by range."""
 
     tuples: StreamedTuples

@@ -25,7 +25,7 @@ from ringleader.kernels.cuda.arguments import (
     view_argument,
 )
 from ringleader.kernels.cuda.copies import DeviceCopies, Span
-from ringleader.kernels.cuda.host_tensor import DrawnCells, HostTensor, Lines, StreamedTuples, spans_of
+from ringleader.kernels.cuda.host_tensor import HostDraws, HostTensor, Lines, StreamedTuples, spans_of
 from ringleader.kernels.cuda.plans import fold
 from ringleader.kernels.cuda.ranges import BlockRange, cut_ranges, side_by_side
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, View
@@ -134,13 +134,13 @@ class Streaming:
         self.expand(copies, tuples, copies.device.array(lines.array), lines.own, 0, out)
         return out
 
-    def count_drawn(self, tuples: StreamedTuples, size: int) -> tuple[Any, DrawnCells]:
+    def count_drawn(self, tuples: StreamedTuples, size: int) -> tuple[Any, HostDraws]:
         """How many cells drew each entity, as offsets (size + 1,), and those cells as what they can be found by."""
         xp = self.copies[0].device.xp
         counts = xp.zeros(size, np.int64)
         for _, _, part in self.slices(tuples):
             counts += xp.bincount(part[:, tuples.modes :].ravel(), minlength=size)
-        return _offsets(xp, counts), DrawnCells(tuples, len(tuples) * tuples.negatives)
+        return _offsets(xp, counts), HostDraws(tuples, len(tuples) * tuples.negatives)
 
     def each(
         self,
@@ -214,7 +214,7 @@ class Streaming:
             bounds = first.here(blocks.drawn_begins, np.int64), first.here(blocks.drawn_ends, np.int64)
             drawn = _offsets(xp, bounds[1] - bounds[0])
             edges = own + drawn
-            if not isinstance(blocks.drawn_cells, DrawnCells):
+            if not isinstance(blocks.drawn_cells, HostDraws):
                 known = blocks.drawn_cells
                 known = host(known) if first.device.owns(known) else known
                 chosen = side_by_side(host(bounds[0]), host(bounds[1]), known)[1]
