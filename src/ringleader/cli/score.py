@@ -122,7 +122,7 @@ def review_frame(snapshot: Snapshot) -> pd.DataFrame:
         "evidence": evidence.evidence,
         "lockstep": signals.lockstep.review_scores,
         "strangers": signals.strangers.ratios,
-        "crowd": review_crowd(snapshot.tensor, snapshot.config.contrast),
+        "crowd": review_crowd(snapshot.tensor),
     }
     order = np.argsort(-score, kind="stable")
     for name, values in columns.items():

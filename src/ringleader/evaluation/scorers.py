@@ -71,5 +71,5 @@ def multiplicity(*modes: str) -> CellScorer:
 
 
 def crowd(tensor: SparseTensor, seed: int) -> Floats:
-    """The detector's score of a connection where counts carry the signal: how crowded its dst and its minute are."""
-    return review_crowd(tensor, 0)
+    """The detector's score of a connection where counts carry the signal."""
+    return review_crowd(tensor)

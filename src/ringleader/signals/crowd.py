@@ -13,14 +13,15 @@ MANY_MODES, FEW_AT_ONCE = 8, 3
 """Where there are more modes than so many, only subsets of so few of them are counted: there are too many of all."""
 
 
-def review_crowd(tensor: SparseTensor, actor: int) -> Floats:
-    """How crowded the places of each cell are, (n_cells,): mean over subsets of modes of log(1 + surprise).
+def review_crowd(tensor: SparseTensor) -> Floats:
+    """How crowded the places of each cell are, (n_cells,): mean over all subsets of modes of the root of its surprise.
 
-    A place is where some modes are as in the cell. With c there where e are expected, its surprise is
-    c log(c / e) - (c - e), 0 where c is less. The margins expect N prod(n_k / N), with N in all and n_k of each of the
-    entities; of one entity as many as of any other of its mode. Every subset of the modes counts the same, but for the
-    actor alone: how active somebody is says nothing of a flood. For tensors such as connections, views or logins;
-    popularity is not taken out.
+    A place is where some modes are as in the cell. The margins expect e = N prod(n_k / N) others there, with N in all
+    and n_k of each of the entities; of one entity as many as of any other of its mode. The cell itself is there, so with
+    c at the place where 1 + e are to be expected its surprise is c log(c / (1 + e)) - (c - 1 - e), 0 where c is less:
+    what is there alone is no surprise, however rare. Its root grows as a number of standard deviations does. Each
+    subset is taken in units of its own mean over the tensor, so that all count the same and none is chosen. For tensors
+    such as connections, views or logins; popularity is not taken out.
     """
     modes = [k for k, v in enumerate(tensor.vocabularies) if v.kind in ("id", "category", "time")]
     total, places, whole = np.zeros(tensor.n_cells), 0, float(tensor.counts.sum())
@@ -28,8 +29,6 @@ def review_crowd(tensor: SparseTensor, actor: int) -> Floats:
         return total
     margins = [np.bincount(tensor.coordinates[:, k], weights=tensor.counts) / whole for k in range(len(tensor.shape))]
     for chosen, place in _places(tensor, modes, (), np.zeros(tensor.n_cells, np.int64)):
-        if chosen == (actor,):
-            continue
         count = np.bincount(place, weights=tensor.counts)[place]
         if len(chosen) == 1:
             expected = np.full(tensor.n_cells, whole / max(int((margins[chosen[0]] > 0).sum()), 1))
@@ -37,8 +36,11 @@ def review_crowd(tensor: SparseTensor, actor: int) -> Floats:
             expected = np.full(tensor.n_cells, whole)
             for k in chosen:
                 expected *= margins[k][tensor.coordinates[:, k]]
+        expected += 1.0
         surprise = np.where(count > expected, count * np.log(count / expected) - (count - expected), 0.0)
-        total += np.log1p(surprise)
+        root = np.sqrt(np.maximum(surprise, 0.0))
+        mean = float((root * tensor.counts).sum()) / whole
+        total += root / mean if mean > 0 else 0.0
         places += 1
     return total / max(places, 1)
 
