@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import ringleader as rl
 from ringleader.evaluation.metrics import auc

@@ -160,11 +160,12 @@ def test_bad_covariates_are_refused(table: pd.DataFrame, message: str) -> None:
 
 @pytest.mark.parametrize("mode", ["seller", "reviewer"])
 @pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("place", [0, -1])
 def test_contributions_and_intercept_add_up_to_the_log_odds_of_the_probability(
-    model: rl.RingDetector, mode: str, labelled: bool
+    model: rl.RingDetector, mode: str, labelled: bool, place: int
 ) -> None:
     scores = model.scores(mode)
-    entity = scores[scores["label"].notna() == labelled].iloc[0]["entity"]
+    entity = scores[scores["label"].notna() == labelled].iloc[place]["entity"]
     found = model.explain(mode, entity)
     total = found.summary["intercept"] + found.contributions["contribution"].sum()
     assert total == pytest.approx(logit(found.summary["probability"]), abs=1e-9)

@@ -20,6 +20,7 @@ from ringleader.judge.posterior import (
     ByWeights,
     Prior,
     covariance_root,
+    error_root,
     fit_logistic,
     gradient,
     left_out,
@@ -354,6 +355,24 @@ def test_the_inverse_by_labels_is_the_inverse_by_weights(labels: int) -> None:
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-10)
 
 
+def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_holds_back() -> None:
+    """By the formula in plain NumPy, by simulation, and the posterior covariance where the prior is right."""
+    rng = np.random.default_rng(5)
+    rows, curvature = rng.normal(size=(30, 6)), 0.5 + rng.random(30)
+    prior, believed = Prior(np.zeros(6), np.full(6, 2.0)), np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0])
+    noise = rows.T @ (curvature[:, None] * rows)
+    inverse = np.linalg.inv(noise + np.diag(1 / prior.variance))
+    expected = inverse @ (noise + np.diag(believed / prior.variance**2)) @ inverse
+    root = error_root(rows, curvature, prior, believed)
+    np.testing.assert_allclose(root @ root.T, expected, rtol=1e-9)
+    truth = rng.normal(size=(200_000, 6)) * np.sqrt(believed)
+    seen = truth @ rows.T + rng.normal(size=(200_000, 30)) / np.sqrt(curvature)
+    error = (seen * curvature) @ rows @ inverse - truth
+    np.testing.assert_allclose(error.T @ error / len(error), expected, atol=0.01 * expected.max())
+    right = error_root(rows, curvature, prior, prior.variance)
+    np.testing.assert_allclose(right @ right.T, inverse, rtol=1e-9)
+
+
 def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
     """The estimate asks for good accounts like the market's; of its busiest none is made, and the note says so."""
     features, evidence, truth = population(n=1000)
@@ -382,11 +401,14 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
         return fit_head(x, NAMES, codes, z[:20], suspicion=says * evidence, settings=asked)
 
     trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
-    blind = np.exp([blind_likelihood(one.left_out, bad) for one in (trusting, doubting)])
+    plain = trusting.left_out / (20 / 100) ** -0.25, doubting.left_out / (20 / 30) ** -0.25
+    blind = np.exp([blind_likelihood(left_out, bad) for left_out in plain])
     share = blind / blind.sum()
     both = head(doubting_labels=30.0)
-    expected = share[0] * trusting.weights + share[1] * doubting.weights
-    np.testing.assert_allclose(both.weights[1:], expected[1:], rtol=1e-6)
+    # Each alone has the factor of its labels: with a fifth of those for full variances, and with two thirds.
+    factors = (20 / 100) ** -0.25, (20 / 30) ** -0.25
+    expected = share[0] * trusting.weights / factors[0] + share[1] * doubting.weights / factors[1]
+    np.testing.assert_allclose(both.weights[1:] / factors[0], expected[1:], rtol=1e-5)
     assert both.predict().value.mean() == pytest.approx(0.3)
     assert 0.01 < share[0] < 0.99, "else the average would be one of them"
 
@@ -402,13 +424,42 @@ def test_all_log_odds_have_the_factor_that_the_left_out_labels_ask_for() -> None
     plain, sharp = head(sharpness=1.0, sharpness_spread=1e-6), head(sharpness=1.2, sharpness_spread=0.15)
     factors = np.exp(np.linspace(np.log(0.8), np.log(1.8), 2001))
     prior = -0.5 * (np.log(factors / 1.2) / 0.15) ** 2
-    best = factors[np.argmax(prior + [blind_likelihood(f * plain.left_out, bad) for f in factors])]
+    best = factors[np.argmax(prior + [blind_likelihood(f * plain.left_out, bad, 0.01) for f in factors])]
     np.testing.assert_allclose(sharp.weights[1:], best * plain.weights[1:], rtol=1e-3)
     apart = (sharp.left_out - sharp.left_out.mean()) / best
     np.testing.assert_allclose(apart, plain.left_out - plain.left_out.mean(), rtol=2e-3, atol=1e-3)
     assert sharp.predict().value.mean() == pytest.approx(0.3)
     wider = sharp.predict().upper - sharp.predict().lower
     assert np.isfinite(wider).all() and (wider > 0).all()
+
+
+def test_some_of_the_abusive_look_like_anybody() -> None:
+    """A hundredth of the bad are spread as the good are: the posterior of that mixture, by hand."""
+    head, *_ = fitted(prevalence=0.2, unremarkable=0.01)
+    predictor, value, lower, upper = head.predict()
+    ratio = np.exp(predictor) / 0.25 / 0.99  # of the other bad to the good, at odds of one to four
+    np.testing.assert_allclose(value / (1 - value), 0.25 * (0.99 * ratio + 0.01), rtol=1e-9)
+    assert value.mean() == pytest.approx(0.2, abs=1e-6)
+    assert value.min() > 0.0025 / 1.0025
+    assert (np.argsort(value) == np.argsort(predictor)).all()
+    assert ((lower < value) & (value < upper)).all()
+    assert Head.from_arrays(head.to_arrays()).floor == head.floor
+
+
+def test_left_out_labels_may_be_of_the_bad_who_look_like_anybody() -> None:
+    """The likelihood of the mixture by hand, and without such labels that of the log-odds alone."""
+    log_odds, bad = np.array([-9.0, -2.0, 1.0, 3.0, -8.0]), np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    odds = 0.6 / 0.4
+
+    def at(shift: float) -> np.ndarray:
+        made = np.exp(log_odds + shift) + 0.01 * odds
+        return made / (1 + made)
+
+    shifts = np.linspace(-20, 20, 400_001)
+    shift = shifts[np.argmin([abs(at(shift).mean() - 0.6) for shift in shifts])]
+    expected = np.log(np.where(bad > 0, at(shift), 1 - at(shift))).sum()
+    assert blind_likelihood(log_odds, bad, 0.01) == pytest.approx(expected, abs=1e-3)
+    assert blind_likelihood(log_odds, bad, 0.01) > blind_likelihood(log_odds, bad)
 
 
 def test_many_labels_need_no_second_belief() -> None:

@@ -248,6 +248,10 @@ def test_the_published_model_finds_sellers_whatever_the_seed(
     assert scores[0].corr(scores[1]) > 0.95
 
 
+def test_two_sweeps_are_the_default_after_a_lockstep_start(model: rl.RingDetector) -> None:
+    assert model.state_.sweep == 2
+
+
 def test_contributions_sum_to_the_log_odds_and_lie_within_the_interval(model: rl.RingDetector) -> None:
     table = model.snapshot_.scores_by_code("seller")
     parts = model.snapshot_.contributions("seller", np.arange(len(table)))

@@ -13,7 +13,7 @@ from ringleader.explain import habits, people
 from ringleader.explain.facts import Facts
 from ringleader.explain.parts import Reason
 from ringleader.explain.phrases import Said
-from ringleader.judge import OWN_LABEL, Contributions
+from ringleader.judge import OWN_LABEL, UNREMARKABLE, Contributions
 from ringleader.wording import harmless, rounded_percent
 
 MOST = 6
@@ -63,7 +63,7 @@ def reasons(facts: Facts, contributions: Contributions) -> tuple[tuple[Reason, .
     """
     amounts: dict[str, dict[str, float]] = {}
     for name, amount in zip(contributions.names, contributions.amounts[0].tolist(), strict=True):
-        if name != OWN_LABEL:
+        if name not in (OWN_LABEL, UNREMARKABLE):
             amounts.setdefault(kind_of(facts, name), {})[name] = amount
     totals = {kind: sum(parts.values()) for kind, parts in amounts.items()}
     least = LEAST * max((abs(total) for total in totals.values()), default=0.0)

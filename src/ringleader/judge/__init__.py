@@ -4,7 +4,7 @@
 its head, of the joint head, one transferred from other modes, or the label-free suspicion.
 """
 
-from ringleader.judge.contributions import OWN_LABEL, Contributions
+from ringleader.judge.contributions import OWN_LABEL, UNREMARKABLE, Contributions
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs
 from ringleader.judge.judge import Judge, LabelFree, Prevalence
@@ -12,6 +12,7 @@ from ringleader.judge.scorer import JointHeads, Scorer, choose_scorer
 
 __all__ = [
     "OWN_LABEL",
+    "UNREMARKABLE",
     "Contributions",
     "Head",
     "Inputs",

@@ -19,12 +19,19 @@ from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, m
 from ringleader.judge.posterior import (
     Posterior,
     Prior,
-    covariance_root,
+    error_root,
     fit_logistic,
     learn_variances,
     left_out,
 )
-from ringleader.judge.prevalence import HIGH_PREVALENCE, estimate_prevalence, matching_shift, picked_by_volume
+from ringleader.judge.prevalence import (
+    HIGH_PREVALENCE,
+    estimate_prevalence,
+    floor_of,
+    matching_shift,
+    picked_by_volume,
+    with_floor,
+)
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
 from ringleader.kernels.logistic import fisher_weight
 from ringleader.runtime.executor import Threads
@@ -106,11 +113,15 @@ def fit_binary(
     weights[0] += at_labels
     psi = layout.predictor(ranks.levels, weights)
     prevalence, doubt = _prevalence(settings, psi, label, ranks.levels[known[label == 0]], groups)
-    shift = matching_shift(psi, prevalence)
+    floor = floor_of(settings.unremarkable, prevalence)
+    shift = matching_shift(psi, prevalence, floor)
     weights[0] += shift
     extra = settings.interval_doubt / max(len(layout.inputs), 1)
-    wide = proven.variance + np.where(layout.source >= 0, extra, 0.0)
-    root = covariance_root(rows, fisher_weight(fitted), proven._replace(variance=wide))
+    believed = proven.variance + np.where(layout.source >= 0, extra, 0.0)
+    errors = [
+        np.sqrt(part) * error_root(rows, fisher_weight(fitted), prior, believed)
+        for part, (_, prior, _) in zip(share, learned, strict=True)
+    ]
     return Head(
         target_kind="binary",
         names=inputs,
@@ -121,9 +132,10 @@ def fit_binary(
         noise_variance=0.0,
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in learned),
+        floor=floor,
         weights=weights,
         root=np.column_stack(
-            [root, _slopes(unsure * weights), *_between([posterior.weights for posterior, _, _ in learned], share)]
+            [*errors, _slopes(unsure * weights), *_between([posterior.weights for posterior, _, _ in learned], share)]
         ),
         codes=known,
         values=values,
@@ -137,27 +149,35 @@ def fit_binary(
 def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> tuple[float, float]:
     """The most likely factor on log-odds that were made without the labels, 1 and 0, that they are held against.
 
-    Also the standard deviation of its log (Laplace).
+    Also the standard deviation of its log (Laplace). Where few labels have only a share of the prior variances, the
+    mode lies the nearer to zero and less is known of the factor.
     """
     from scipy.optimize import minimize_scalar  # slow to import, and a loaded model has its heads
 
+    share = min(1.0, len(label) / settings.full_labels)
+    middle, spread = np.log(settings.sharpness) - np.log(share) / 4, settings.sharpness_spread / np.sqrt(share)
+
     def loss(log_factor: float) -> float:
-        prior = 0.5 * ((log_factor - np.log(settings.sharpness)) / settings.sharpness_spread) ** 2
-        return float(prior - blind_likelihood(np.exp(log_factor) * log_odds, label))
+        prior = 0.5 * ((log_factor - middle) / spread) ** 2
+        return float(prior - blind_likelihood(np.exp(log_factor) * log_odds, label, settings.unremarkable))
 
-    reach = np.log(settings.sharpness) + 4 * settings.sharpness_spread * np.array([-1.0, 1.0])
+    reach = middle + 4 * spread * np.array([-1.0, 1.0])
     best = float(minimize_scalar(loss, bounds=reach, method="bounded", options={"xatol": 1e-6}).x)
-    step = 0.1 * settings.sharpness_spread
+    step = 0.1 * spread
     curvature = (loss(best - step) - 2 * loss(best) + loss(best + step)) / step**2
-    return float(np.exp(best)), float(min(settings.sharpness_spread, 1 / np.sqrt(max(curvature, 1e-12))))
+    return float(np.exp(best)), float(min(spread, 1 / np.sqrt(max(curvature, 1e-12))))
 
 
-def blind_likelihood(log_odds: Floats, label: Floats) -> float:
+def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:
     """Log-likelihood of the labels, 1 and 0, from log-odds that were made without them.
 
     Taken where the mean of what is said is the share of bad labels, so that the prevalence has no part in it.
+
+    unremarkable : share of the bad who look like anybody
     """
-    psi = log_odds + matching_shift(log_odds, float(label.mean()))
+    share = float(label.mean())
+    floor = floor_of(unremarkable, share)
+    psi = with_floor(log_odds + matching_shift(log_odds, share, floor), floor)
     return float(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)).sum())
 
 
@@ -227,7 +247,8 @@ def _evidence_head(
     spread[np.isin(layout.kind, (LINEAR, BEND))] = 0.0
     weights[0] = 0.0
     psi = layout.predictor(ranks.levels, weights)
-    weights[0] = matching_shift(psi, prevalence)
+    floor = floor_of(settings.unremarkable, prevalence)
+    weights[0] = matching_shift(psi, prevalence, floor)
     basis = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
     if ASSOCIATION in layout.kind:
         basis = "the score is evidence, and association with the known, alone"
@@ -242,6 +263,7 @@ def _evidence_head(
         noise_variance=0.0,
         interval=settings.interval,
         converged=True,
+        floor=floor,
         weights=weights,
         root=np.diag(spread),
         codes=known,

@@ -8,10 +8,15 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.head import EVIDENCE_NAME, Head
+from ringleader.judge.prevalence import with_floor
 from ringleader.signals import Suspicion
 
 OWN_LABEL = "own label, left out"
 """Name of what the known lose by being judged without their own label."""
+
+
+UNREMARKABLE = "abuse that looks like anybody's"
+"""Name of what is added because some of the abusive cannot be told: little but where nothing speaks against one."""
 
 
 class Contributions(NamedTuple):
@@ -27,8 +32,9 @@ def head_contributions(head: Head, codes: Numbers, suspicion: Suspicion) -> Cont
     """What each input of a head adds for entities; what the suspicion adds is given to its parts.
 
     Each part adds to the input of the same name what the slope of the suspicion gives it, and of the rest the more the
-    further it is from ordinary: an ordinary part adds nothing. Where any of the entities is labelled, the last column,
-    ``OWN_LABEL``, is what leaving out their own label takes away from the labelled, 0 for others.
+    further it is from ordinary: an ordinary part adds nothing. Where any of the entities is labelled, the column
+    ``OWN_LABEL`` is what leaving out their own label takes away from the labelled, 0 for others. The last column of
+    probabilities, ``UNREMARKABLE``, is what the floor of the head adds.
     """
     unit = "log-odds" if head.target_kind == "binary" else "value"
     names, amounts = _by_parts(head, codes, suspicion)
@@ -38,6 +44,10 @@ def head_contributions(head: Head, codes: Numbers, suspicion: Suspicion) -> Cont
         at = np.searchsorted(head.codes, codes[labelled])  # the labelled are in the order of their codes
         without[labelled] = head.left_out[at] - head.intercept - amounts[labelled].sum(axis=1)
         names, amounts = (*names, OWN_LABEL), np.column_stack([amounts, without])
+    if np.isfinite(head.floor):
+        predictor = head.intercept + amounts.sum(axis=1)
+        added = with_floor(predictor, head.floor) - predictor
+        names, amounts = (*names, UNREMARKABLE), np.column_stack([amounts, added])
     return Contributions(names, amounts, unit, head.intercept)
 
 

@@ -31,6 +31,7 @@ from ringleader.judge.basis import (
     unpack,
 )
 from ringleader.judge.posterior import Prior
+from ringleader.judge.prevalence import with_floor
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import row_lengths
 from ringleader.known.labels import TargetKind
@@ -71,6 +72,7 @@ class Head:
     estimated      : whether it was estimated from the population
     noise_variance : of an observed value around what is expected of the entity; 0 for a binary target
     interval       : probability mass of the intervals
+    floor          : log-odds that those of the predictor are added to, as odds: of abuse that looks like anybody's
     weights        : (P,) coefficients, the first one the intercept, at the market's prevalence
     root           : (P, Q) with covariance root root'
     codes, values  : the labelled entities and their labels: +1 and -1, or numbers
@@ -87,6 +89,7 @@ class Head:
     noise_variance: float
     interval: float
     converged: bool
+    floor: float
     weights: Floats
     root: Floats
     codes: Numbers
@@ -143,7 +146,7 @@ class Head:
         return self.layout.contributions(levels, self.weights, len(self.names))
 
     def _scaled(self, predictor: Floats) -> Floats:
-        return logistic(predictor) if self.target_kind == "binary" else predictor
+        return logistic(with_floor(predictor, self.floor)) if self.target_kind == "binary" else predictor
 
     def _levels_of(self, features: npt.ArrayLike, suspicion: npt.ArrayLike | None) -> Levels:
         reads_suspicion = bool(self.names) and self.names[-1] == EVIDENCE_NAME
@@ -158,6 +161,7 @@ class Head:
         """Everything as named arrays; ``from_arrays`` gives back the same head bit for bit."""
         about = {name: getattr(self, name) for name in _WORDS}
         about["prevalence"] = None if np.isnan(self.prevalence) else self.prevalence
+        about["floor"] = None if np.isneginf(self.floor) else self.floor
         text = np.frombuffer(json.dumps(about).encode(), np.uint8).copy()
         return {"about": text, **{name: getattr(self, name) for name in _ARRAYS}, **pack(self.ranks, self.layout)}
 
@@ -171,12 +175,24 @@ class Head:
             about["names"] = [re.sub("^company_", "neighbours_", name) for name in about["names"]]
         about["names"] = tuple(about["names"])
         about["prevalence"] = float("nan") if about.get("prevalence") is None else about["prevalence"]
+        about["floor"] = -np.inf if about.get("floor") is None else about["floor"]  # older heads have none
         ranks, layout = unpack(arrays)
         about |= {name: arrays[name] for name in _ARRAYS}
         return cls(**about, ranks=ranks, layout=layout)
 
 
-_WORDS = ("target_kind", "names", "kind", "note", "prevalence", "estimated", "noise_variance", "interval", "converged")
+_WORDS = (
+    "target_kind",
+    "names",
+    "kind",
+    "note",
+    "prevalence",
+    "estimated",
+    "noise_variance",
+    "interval",
+    "converged",
+    "floor",
+)
 _ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
 
 

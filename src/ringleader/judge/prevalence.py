@@ -63,9 +63,31 @@ def picked_by_volume(places: Floats) -> bool:
     return bool(np.abs(places.mean(axis=0) - 0.5).max() > UNLIKE + UNLIKE_ERRORS * noise)
 
 
-def matching_shift(log_odds: Floats, prevalence: float) -> float:
-    """What to add to every log-odds so that the population's mean probability is the prevalence."""
+def matching_shift(log_odds: Floats, prevalence: float, floor: float = -np.inf) -> float:
+    """What to add to every log-odds so that the population's mean probability is the prevalence.
+
+    floor : of the log-odds of those who cannot be told from others; it is not moved, see ``with_floor``.
+    """
     from scipy.optimize import brentq
 
     reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
-    return float(brentq(lambda shift: float(logistic(log_odds + shift).mean()) - prevalence, -reach, reach, xtol=1e-13))
+
+    def excess(shift: float) -> float:
+        return float(logistic(with_floor(log_odds + shift, floor)).mean()) - prevalence
+
+    return float(brentq(excess, -reach, reach, xtol=1e-13))
+
+
+def floor_of(unremarkable: float, prevalence: float) -> float:
+    """The log-odds of abuse of an account that nothing speaks against: a share of the bad look like anybody.
+
+    Where that share e of the bad is spread over accounts as the good are, the likelihood ratio of bad to good is
+    (1 - e) f + e where it would be f, and so odds of prevalence / (1 - prevalence) times e are added to the odds; the
+    intercept takes up the factor 1 - e.
+    """
+    return float(np.log(unremarkable) + logit(prevalence)) if unremarkable > 0 else -np.inf
+
+
+def with_floor(log_odds: Floats, floor: float) -> Floats:
+    """log(exp(log_odds) + exp(floor))."""
+    return log_odds if floor == -np.inf else np.asarray(np.logaddexp(log_odds, floor))

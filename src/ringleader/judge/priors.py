@@ -40,7 +40,9 @@ class HeadSettings(Settings):
     intercept_variance : prior variance of the intercept
     sharpness          : prior median of the factor on all log-odds, which the leave-one-out log-odds of the labelled
                          move: the mode of the coefficients lies nearer to zero than the truth
-    sharpness_spread   : and its prior standard deviation, of the factor's log
+    sharpness_spread   : and its prior standard deviation, of the factor's log. Where the variances above have only a
+                         share of their size the median is larger by its fourth root, and the spread by its root
+    unremarkable       : share of the abusive who look like anybody, so that nobody's probability is next to nothing
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
     interval           : probability mass of the intervals
@@ -67,12 +69,13 @@ class HeadSettings(Settings):
     intercept_variance: Annotated[float, Number(above=0)] = 10.0
     sharpness: Annotated[float, Number(above=0)] = 1.2
     sharpness_spread: Annotated[float, Number(above=0)] = 0.15
+    unremarkable: Annotated[float, Number(least=0, below=1)] = 0.01
     prevalence: Annotated[float | None, Number(above=0, below=1, optional=True)] = None
     assumed_prevalence: Annotated[float, Number(above=0, below=1)] = 0.1
     interval: Annotated[float, Number(above=0, below=1)] = 0.90
     interval_variance: Annotated[float, Number(above=0)] = 0.1
     interval_worth: Annotated[float, Number(least=0.5)] = 1.0
-    interval_doubt: Annotated[float, Number(least=0)] = 1.2
+    interval_doubt: Annotated[float, Number(least=0)] = 0.6
     max_iterations: Annotated[int, Whole(1)] = 100
     rounds: Annotated[int, Whole(1)] = 60
 

@@ -97,6 +97,7 @@ def fit_real(
         noise_variance=noise * unit**2,
         interval=settings.interval,
         converged=settled,
+        floor=-np.inf,
         weights=weights,
         root=root,
         codes=known,

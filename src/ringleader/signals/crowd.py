@@ -17,11 +17,11 @@ def review_crowd(tensor: SparseTensor) -> Floats:
     """How crowded the places of each cell are, (n_cells,): mean over all subsets of modes of the root of its surprise.
 
     A place is where some modes are as in the cell. The margins expect e = N prod(n_k / N) others there, with N in all
-    and n_k of each of the entities; of one entity as many as of any other of its mode. The cell itself is there, so with
-    c at the place where 1 + e are to be expected its surprise is c log(c / (1 + e)) - (c - 1 - e), 0 where c is less:
-    what is there alone is no surprise, however rare. Its root grows as a number of standard deviations does. Each
-    subset is taken in units of its own mean over the tensor, so that all count the same and none is chosen. For tensors
-    such as connections, views or logins; popularity is not taken out.
+    and n_k of each of the entities; of one entity as many as of any other of its mode. The cell itself is there, so
+    with c at the place where 1 + e are to be expected its surprise is c log(c / (1 + e)) - (c - 1 - e), 0 where c is
+    less: what is there alone is no surprise, however rare. Its root grows as a number of standard deviations does.
+    Each subset is taken in units of its own mean over the tensor, so that all count the same and none is chosen. For
+    tensors such as connections, views or logins; popularity is not taken out.
     """
     modes = [k for k, v in enumerate(tensor.vocabularies) if v.kind in ("id", "category", "time")]
     total, places, whole = np.zeros(tensor.n_cells), 0, float(tensor.counts.sum())

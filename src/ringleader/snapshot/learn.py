@@ -252,7 +252,7 @@ def _start(
             lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"], backend=counting)
         rows = start_rows(lockstep, config.rank, config.seed)
     if parameters["epochs"] is None:
-        config = config.replace(sweeps=LOCKSTEP_SWEEPS if rows is not None else RANDOM_SWEEPS)
+        config = config.replace(sweeps=LOCKSTEP_SWEEPS[parameters["preset"]] if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep
 
 
