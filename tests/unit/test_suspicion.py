@@ -11,11 +11,13 @@ from ringleader.datasets import taste_market
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.strangers import LEAST, find_strangers
 from ringleader.signals.suspicion import (
+    COMES_BACK,
+    ELSEWHERE,
     EVIDENCE_ALONE,
     EVIDENCE_MOST,
     EVIDENCE_WITH,
     FEW,
-    breadth,
+    broad_lockstep,
     entity_suspicion,
     normal_scores,
 )
@@ -149,13 +151,24 @@ def test_bad_ratings_say_nothing_against_whom_they_hit(model: rl.RingDetector) -
 
 
 def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.RingDetector) -> None:
+    """Account by account, in plain Python: breadth, and the doubt of those who come back to one seller."""
     signals, tensor = model.snapshot_.signals, model.tensor_
-    lockstep, broad = signals.lockstep, breadth(tensor, signals.lockstep)
-    np.testing.assert_allclose(signals.ratios.lockstep, lockstep.boost.scores * broad)
-    table = tensor.decode()
-    for name, rows in list(table[lockstep.boost.scores > 0].groupby("reviewer"))[:20]:
-        wanted = rows["seller"].nunique() / len(rows)
-        np.testing.assert_allclose(broad[(table["reviewer"] == name).to_numpy()], wanted)
+    np.testing.assert_array_equal(signals.ratios.lockstep, broad_lockstep(tensor, signals.lockstep))
+    table = tensor.decode().assign(score=signals.lockstep.boost.scores, made=signals.ratios.lockstep)
+    assert (table.loc[table["score"] == 0, "made"] == 0).all()
+    loud, doubted = table[table["score"] > 0], 0
+    for _, rows in loud.groupby("reviewer"):
+        breadth = rows["seller"].nunique() / len(rows)
+        everywhere = np.log1p(rows["score"]).sum()
+        for _, own in rows.groupby("seller"):
+            factor = 1.0
+            if len(own) >= COMES_BACK:
+                elsewhere = everywhere - np.log1p(own["score"]).sum()
+                factor = (elsewhere + ELSEWHERE) / (everywhere + ELSEWHERE)
+                doubted += 1
+            wanted = np.log1p(own["score"] * breadth) * factor
+            np.testing.assert_allclose(np.log1p(own["made"]), wanted, atol=1e-12)
+    assert doubted, "somebody comes back"
 
 
 def test_a_way_has_of_the_score_what_it_has_of_the_sum() -> None:

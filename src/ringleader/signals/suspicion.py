@@ -16,9 +16,9 @@ from ringleader.arrays import Bools, Floats, frozen
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
-from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.evidence import ReviewEvidence, excess
 from ringleader.signals.lockstep import Lockstep, find_sides
+from ringleader.signals.lockstep.meetings import ranks
 from ringleader.signals.strangers import Strangers
 from ringleader.tensor.sparse import SparseTensor
 
@@ -35,11 +35,18 @@ TASTE = 2.0
 """What of the evidence the taste of a review's author takes off, for each unit of its pull."""
 
 
+COMES_BACK = 3
+"""Reviews in lockstep for one seller from which their author is a customer who comes back."""
+
+ELSEWHERE = 4.0
+"""Lockstep with other sellers, in units of log(1 + lockstep), that a customer who comes back is believed to have."""
+
+
 class ReviewRatios(NamedTuple):
     """What speaks against each review, (n_cells,) each, not below 0.
 
     lockstep, strangers, attack : log-likelihood ratios of being bought in each way, each less its own doubt; lockstep
-        counts as far as its author is in lockstep with people of several sellers, see ``breadth``
+        counts as far as its author is in lockstep with people of several sellers, see ``broad_lockstep``
     evidence : what the model says beyond noise and beyond the taste of the author, in units of its uncertainty, at
         most ``EVIDENCE_MOST``
     """
@@ -77,28 +84,38 @@ def review_ratios(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    together = lockstep.boost.scores * breadth(cells, lockstep)
+    together = broad_lockstep(cells, lockstep)
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
     ratios = together, np.where(fair, strangers.ratios, 0.0), attack, agrees
     return ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ratios))
 
 
-def breadth(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
-    """How broad the lockstep of each review's author is, (n_cells,), from 0 to 1: sellers for each review in lockstep.
+def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
+    """Lockstep of each review as far as its author works for several sellers, (n_cells,).
 
-    Fans come back to one brand, and meet there; who is paid by a broker works for several sellers. Where there is one
-    mode to meet on, its items take the place of sellers.
+    Fans come back to one brand, and meet there; who is paid by a broker works for several sellers. So lockstep counts
+    with its author's breadth, which is the number of sellers for each review in lockstep. Where an author has
+    ``COMES_BACK`` such reviews or more for one seller, log(1 + lockstep) of these counts besides only as far as there
+    is lockstep with other sellers: as (elsewhere + ELSEWHERE) / (everywhere + ELSEWHERE), where these are sums of
+    log(1 + lockstep) over the author's reviews. Where there is one mode to meet on, its items stand for sellers.
     """
     home, actor = as_share(cells), lockstep.actor
     there = home.by(actor)
     tensor, n_actors = there.tensor, there.size(actor)
     seller = min(lockstep.roles(tensor).items, key=lambda k: tensor.shape[k])
-    loud = np.flatnonzero(home.move(lockstep.boost.scores, there) > 0)
-    codes = there.own_codes(actor)
-    who, whom = codes[loud].astype(np.int64), tensor.coordinates[loud, seller].astype(np.int64)
-    reviews = np.bincount(who, minlength=n_actors)
-    sellers = np.bincount(distinct_pairs(who, whom, (n_actors, tensor.shape[seller])).first, minlength=n_actors)
-    return np.asarray(there.move((sellers / np.maximum(reviews, 1))[codes], home))
+    scores = home.move(lockstep.boost.scores, there)
+    who, whom = there.own_codes(actor).astype(np.int64), tensor.coordinates[:, seller].astype(np.int64)
+    loud = np.flatnonzero(scores > 0)
+    made, amount = np.zeros(len(scores)), np.log1p(scores[loud])
+    customers, place = ranks(who[loud] * tensor.shape[seller] + whom[loud])
+    author, many = who[loud], np.bincount(place, minlength=len(customers))
+    reviews = np.bincount(author, minlength=n_actors)
+    sellers = np.bincount(customers // tensor.shape[seller], minlength=n_actors)
+    everywhere = np.bincount(author, weights=amount, minlength=n_actors)[author]
+    elsewhere = np.maximum(everywhere - np.bincount(place, weights=amount, minlength=len(customers))[place], 0.0)
+    doubted = np.where(many[place] >= COMES_BACK, (elsewhere + ELSEWHERE) / (everywhere + ELSEWHERE), 1.0)
+    made[loud] = np.expm1(doubted * np.log1p(scores[loud] * (sellers / np.maximum(reviews, 1))[author]))
+    return np.asarray(there.move(made, home))
 
 
 class Suspicion(NamedTuple):
