@@ -1,13 +1,13 @@
 """The experiment behind the priors of the head: how far to trust inputs and association, with few and many labels.
 
     python benchmarks/head_priors.py --seeds 900 901 902 [--reviews 150000]
-    python benchmarks/head_priors.py --seeds 900 901 --coverage
+    python benchmarks/head_priors.py --seeds 900 901 --coverage [--markets NAME ...] [--write]
     python benchmarks/head_priors.py --data ../shared/data
 
 Generated markets: test AUC (sellers) and activity-matched AUC (reviewers) with 10, 30, 100 and all known labels, and
 without labels. With --coverage instead: how often 90% intervals hold the probability that labels were simulated from,
-the head fitted to 100 and 300 simulated labels. Real data: Amazon-Xu with 1% and 5% of the labels, and three of five
-folds.
+the head fitted to 30, 100 and 300 simulated labels; markets of both families. Real data: Amazon-Xu with 1% and 5% of the
+labels, and three of five folds.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ import numpy as np
 
 import ringleader as rl
 from heads import LabelFreeFit, tested_auc
-from ringleader.datasets import marketplace
+from machine import describe, write_section
+from ringleader.datasets import marketplace, taste_market
 from ringleader.evaluation.detection import DIFFICULTIES, MODES
 from ringleader.evaluation.metrics import auc
 from ringleader.evaluation.protocol import few_labels, market_split
 from ringleader.evaluation.real import folds, load_xu, shares
-from ringleader.judge.binary import fit_head
+from ringleader.evaluation.results import markdown_table
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import head_table
 from ringleader.judge.priors import HeadSettings
-from ringleader.known.labels import DEFAULT_TARGET
 
 DEFAULT = HeadSettings()
+SIMULATED_LABELS, DRAWS = (30, 100, 300), ("one to three", "at random")
+COVERAGE_KINDS = (*DIFFICULTIES, "loyal", "slow", "once", "everything")
 VARIANTS = {
     "default": DEFAULT,
     "variances 1": replace(DEFAULT, linear_variance=1.0, spline_variance=1.0),
@@ -71,22 +75,23 @@ def markets(seeds: list[int], reviews: int) -> None:
         print(*key, {name: round(float(np.mean(values)), 4) for name, values in by_name.items()}, flush=True)
 
 
-def coverage(seeds: list[int], reviews: int) -> None:
-    """Labels simulated from a fitted head; sellers, prevalence given."""
-    covered: dict[tuple[str, int, str], list[float]] = defaultdict(list)
-    for difficulty in DIFFICULTIES:
-        for seed in seeds:
-            market = marketplace(reviews, difficulty=difficulty, seed=seed)
-            tensor = rl.read_reviews(market.reviews)
-            labels = market.labels[(market.labels["target"] == DEFAULT_TARGET) & (market.labels["mode"] == "seller")]
-            detector = rl.RingDetector(random_state=seed).fit(tensor, labels)
-            inputs, suspicion = detector.inputs("seller"), detector.suspicion("seller")
+def coverage(seeds: list[int], reviews: int, kinds: list[str], write: bool) -> None:
+    """Labels simulated from a fitted head; prevalence given. Both modes are labelled where the head is fitted."""
+    covered: dict[tuple[str, str], dict[tuple[int, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for kind, seed in itertools.product(kinds, seeds):
+        own = kind in DIFFICULTIES
+        market = marketplace(reviews, difficulty=kind, seed=seed) if own else taste_market(kind=kind, seed=seed)
+        tensor = rl.read_reviews(market.reviews)
+        fit = LabelFreeFit(tensor, MODES, seed)
+        labelled = fit.labelled({mode: market_split(tensor, market.truth, mode).known for mode in MODES})
+        for mode in MODES:
+            target, inputs = labelled[mode].target, labelled[mode].with_neighbours
             groups = [inputs.groups[name] for name in inputs.names]
-            truth = detector.heads_[0].predict().value
+            table = head_table(inputs.values, inputs.names, fit.suspicion[target.mode], groups)
+            truth = fit_binary(table, target.codes, target.values).predict().value
             settings = replace(DEFAULT, prevalence=float(truth.mean()))
-            evidence = {"suspicion": suspicion, "groups": groups, "settings": settings}
-            for count, draw, simulation in itertools.product((100, 300), ("one to three", "at random"), range(2)):
-                rng = np.random.default_rng([seed, count, simulation])
+            for count, draw in itertools.product(SIMULATED_LABELS, DRAWS):
+                rng = np.random.default_rng([seed, count])
                 bad = (rng.random(len(truth)) < truth).astype(float)
                 shown = few_labels(bad, count, rng)
                 if draw == "at random":
@@ -94,10 +99,28 @@ def coverage(seeds: list[int], reviews: int) -> None:
                     shown = np.full(len(bad), np.nan)
                     shown[chosen] = bad[chosen]
                 codes = np.flatnonzero(~np.isnan(shown))
-                again = fit_head(inputs.values, inputs.names, codes, 2 * shown[codes] - 1, **evidence).predict()
-                covered[difficulty, count, draw].append(((again.lower <= truth) & (truth <= again.upper)).mean())
-    for key, shares_covered in covered.items():
-        print(*key, round(float(np.mean(shares_covered)), 3), flush=True)
+                if len(np.unique(shown[codes])) < 2:
+                    continue
+                again = fit_binary(table, codes, 2 * shown[codes] - 1, settings).predict()
+                covered[kind, mode][count, draw].append(((again.lower <= truth) & (truth <= again.upper)).mean())
+        print(kind, seed, {mode: _rounded(covered[kind, mode]) for mode in MODES}, flush=True)
+    columns = list(itertools.product(SIMULATED_LABELS, DRAWS))
+    lines = [
+        [f"{kind}, {mode}s", *(f"{np.mean(by[column]):.3f}" if by[column] else "" for column in columns)]
+        for (kind, mode), by in covered.items()
+    ]
+    means = [np.mean([np.mean(by[column]) for by in covered.values() if by[column]]) for column in columns]
+    lines.append(["mean", *(f"{mean:.3f}" for mean in means)])
+    about = f"`benchmarks/head_priors.py --coverage`, {reviews:,} reviews (markets of tastes: 40,000), seeds "
+    about += f"{', '.join(map(str, seeds))}. {describe()}."
+    table = markdown_table(["90% intervals cover", *(f"{count} labels, {draw}" for count, draw in columns)], lines)
+    print(f"{about}\n\n{table}\n\nmean {np.mean(means):.3f}")
+    if write:
+        write_section("head.md", "coverage", f"{about}\n\n{table}")
+
+
+def _rounded(shares_covered: dict[tuple[int, str], list[float]]) -> list[float]:
+    return [round(float(np.mean(values)), 3) for values in shares_covered.values()]
 
 
 def real(folder: str) -> None:
@@ -121,10 +144,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
     parser.add_argument("--reviews", type=int, default=150_000)
     parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--markets", nargs="+", default=list(COVERAGE_KINDS), help="for --coverage")
+    parser.add_argument("--write", action="store_true", help="write the table of --coverage into docs/head.md")
     parser.add_argument("--data")
     options = parser.parse_args()
     if options.seeds and options.coverage:
-        coverage(options.seeds, options.reviews)
+        coverage(options.seeds, options.reviews, options.markets, options.write)
     elif options.seeds:
         markets(options.seeds, options.reviews)
     if options.data:
