@@ -6,8 +6,8 @@
 
 Generated markets: test AUC (sellers) and activity-matched AUC (reviewers) with 10, 30, 100 and all known labels, and
 without labels. With --coverage instead: how often 90% intervals hold the probability that labels were simulated from,
-the head fitted to 30, 100 and 300 simulated labels; markets of both families. Real data: Amazon-Xu with 1% and 5% of the
-labels, and three of five folds.
+the head fitted to 30, 100 and 300 simulated labels; markets of both families. Real data: Amazon-Xu with 1% and 5% of
+the labels, and three of five folds.
 """
 
 from __future__ import annotations
