@@ -1,6 +1,6 @@
 """What the suspicion of its neighbours tells the head of an entity; boosting and a forest on the same inputs beside it.
 
-    python benchmarks/head_neighbours.py --seeds 1200 1201 1202 [--reviews 150000]
+    python benchmarks/head_neighbours.py --seeds 1200 1201 1202 [--reviews 150000] [--few] [--write]
     python benchmarks/head_neighbours.py --data DIR [--repeats 10]
 
 Generated markets: AUC, activity-matched AUC, AUC on unseen rings, log-loss and calibration error, without neighbours
@@ -18,7 +18,7 @@ import numpy as np
 
 import ringleader as rl
 from heads import LabelFreeFit
-from machine import describe
+from machine import describe, write_section
 from ringleader.baselines.behaviour import Boosting, Forest
 from ringleader.datasets import marketplace
 from ringleader.evaluation.detection import (
@@ -32,6 +32,7 @@ from ringleader.evaluation.detection import (
 from ringleader.evaluation.metrics import auc, f1_at, matched_auc
 from ringleader.evaluation.protocol import Split, few_labels, market_split
 from ringleader.evaluation.real import load_otc, load_xu, protocols
+from ringleader.evaluation.results import markdown_table
 from ringleader.judge.head import Head
 from ringleader.judge.inputs import Inputs
 
@@ -48,8 +49,13 @@ def heads(fit: LabelFreeFit, known: Mapping[str, np.ndarray]) -> dict[tuple[str,
     return fitted
 
 
-def markets(seeds: Sequence[int], reviews: int, counts: Sequence[int]) -> None:
-    print(f"{reviews:,} reviews, seeds {seeds}. {describe()}", flush=True)
+def markets(seeds: Sequence[int], reviews: int, counts: Sequence[int], write: bool) -> None:
+    few = " --few" if counts else ""
+    about = (
+        f"`benchmarks/head_neighbours.py{few}`, {reviews:,} reviews, seeds {', '.join(map(str, seeds))}. {describe()}."
+    )
+    print(about, flush=True)
+    found: dict[tuple[str, str], Figures] = {}
     for difficulty in DIFFICULTIES:
         figures: Figures = defaultdict(list)
         for seed in seeds:
@@ -65,8 +71,35 @@ def markets(seeds: Sequence[int], reviews: int, counts: Sequence[int]) -> None:
                 scores = head.predict()
                 row = market_figures(splits[mode], truth[mode], scores.predictor, scores.value)
                 figures[mode, name].append(row)
-                _others(tensor, splits[mode], truth[mode], inputs, seed, figures, name)
+                if name == "after":
+                    _others(tensor, splits[mode], truth[mode], inputs, seed, figures)
         _print(difficulty, figures)
+        for mode in MODES:
+            found[mode, difficulty] = {key: rows for key, rows in figures.items() if key[0] == mode}
+    table = _few_table(found, counts) if counts else _table(found)
+    print(table)
+    if write:
+        write_section("detection.md", "few-labels" if counts else "neighbours", f"{about}\n\n{table}")
+
+
+def _table(found: Mapping[tuple[str, str], Figures]) -> str:
+    """A row for each mode, difficulty and method."""
+    lines = [
+        [f"{mode}s {difficulty}, {name}", *(f"{value:.3f}" for value in np.nanmean(rows, axis=0))]
+        for (mode, difficulty), figures in sorted(found.items(), key=lambda one: MODES.index(one[0][0]))
+        for (_, name), rows in figures.items()
+    ]
+    return markdown_table(["", "AUC", "matched", "unseen rings", "log-loss", "calibration error"], lines)
+
+
+def _few_table(found: Mapping[tuple[str, str], Figures], counts: Sequence[int]) -> str:
+    """AUC of sellers, activity-matched AUC of reviewers, before / after."""
+    lines = []
+    for (mode, difficulty), figures in sorted(found.items(), key=lambda one: MODES.index(one[0][0])):
+        means = {name: np.mean(rows, axis=0)[MODES.index(mode)] for (_, name), rows in figures.items()}
+        pairs = [[means[f"{count} labels, {name}"] for name in ("before", "after")] for count in counts]
+        lines.append([f"{mode}s {difficulty}", *(" / ".join(f"{value:.3f}" for value in pair) for pair in pairs)])
+    return markdown_table(["labels", *(str(count) for count in counts)], lines)
 
 
 def _few(fit: LabelFreeFit, splits: Mapping[str, Split], counts: Sequence[int], figures: Figures) -> None:
@@ -86,13 +119,12 @@ def _others(
     inputs: Inputs,
     seed: int,
     figures: Figures,
-    when: str,
 ) -> None:
     extra = {split.mode: (inputs.names, inputs.values)}
     for name, method in (("boosting", Boosting), ("forest", Forest)):
         scores = method(columns="none", extra=extra, random_state=seed).fit(tensor, split.labels).scores(split.mode)
         row = market_figures(split, truth, scores, at_prevalence(scores, truth))
-        figures[split.mode, f"{name}, inputs {when}"].append(row)
+        figures[split.mode, f"{name}, same inputs"].append(row)
 
 
 def _print(what: str, figures: Figures) -> None:
@@ -120,9 +152,10 @@ def main() -> None:
     parser.add_argument("--few", action="store_true", help="few labels instead of all")
     parser.add_argument("--data", help="folder of the real data")
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--write", action="store_true", help="write the table of markets into docs/detection.md")
     options = parser.parse_args()
     if options.seeds:
-        markets(options.seeds, options.reviews, (10, 30, 100, 300) if options.few else ())
+        markets(options.seeds, options.reviews, (10, 30, 100, 300) if options.few else (), options.write)
     if options.data:
         real(options.data, options.repeats)
 

@@ -1,6 +1,6 @@
 """The experiment behind the priors of the head: how far to trust inputs and association, with few and many labels.
 
-    python benchmarks/head_priors.py --seeds 900 901 902 [--reviews 150000]
+    python benchmarks/head_priors.py --seeds 900 901 902 [--reviews 150000] [--write]
     python benchmarks/head_priors.py --seeds 900 901 --coverage [--markets NAME ...] [--write]
     python benchmarks/head_priors.py --data ../shared/data
 
@@ -55,7 +55,7 @@ def log_odds(fit: LabelFreeFit, mode: str, known: np.ndarray) -> dict[str, np.nd
     }
 
 
-def markets(seeds: list[int], reviews: int) -> None:
+def markets(seeds: list[int], reviews: int, write: bool) -> None:
     figures: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for difficulty in DIFFICULTIES:
         for seed in seeds:
@@ -73,6 +73,18 @@ def markets(seeds: list[int], reviews: int) -> None:
                         figures[mode, difficulty, count][name].append(tested_auc(split, scores))
     for key, by_name in figures.items():
         print(*key, {name: round(float(np.mean(values)), 4) for name, values in by_name.items()}, flush=True)
+    counts = ("none", "10", "30", "100", "all")
+    lines = [
+        [f"{mode}s {difficulty}"]
+        + [f"{np.mean(next(iter(figures[mode, difficulty, count].values()))):.3f}" for count in counts]
+        for mode in MODES
+        for difficulty in DIFFICULTIES
+    ]
+    about = f"`benchmarks/head_priors.py`, {reviews:,} reviews, seeds {', '.join(map(str, seeds))}. {describe()}."
+    table = markdown_table(["labels", *counts], lines)
+    print(f"{about}\n\n{table}")
+    if write:
+        write_section("head.md", "labels", f"{about}\n\n{table}")
 
 
 def coverage(seeds: list[int], reviews: int, kinds: list[str], write: bool) -> None:
@@ -145,13 +157,13 @@ def main() -> None:
     parser.add_argument("--reviews", type=int, default=150_000)
     parser.add_argument("--coverage", action="store_true")
     parser.add_argument("--markets", nargs="+", default=list(COVERAGE_KINDS), help="for --coverage")
-    parser.add_argument("--write", action="store_true", help="write the table of --coverage into docs/head.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/head.md")
     parser.add_argument("--data")
     options = parser.parse_args()
     if options.seeds and options.coverage:
         coverage(options.seeds, options.reviews, options.markets, options.write)
     elif options.seeds:
-        markets(options.seeds, options.reviews)
+        markets(options.seeds, options.reviews, options.write)
     if options.data:
         real(options.data)
 

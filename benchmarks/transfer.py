@@ -1,6 +1,6 @@
 """What labels of one mode are worth for the scores of another (transfer between modes), by several rules.
 
-    python benchmarks/transfer.py --seeds 1801 1802 1803 [--reviews 40000] [--few]
+    python benchmarks/transfer.py --seeds 1801 1802 1803 [--reviews 40000] [--few] [--write]
 
 Generated markets, labels of one mode only: AUC, activity-matched AUC and average precision of all accounts of the other
 mode. Nobody says of products whether they are bad; here one is where paid reviewers gave it three good ratings. With
@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 
 import ringleader as rl
-from machine import describe
+from machine import describe, write_section
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.metrics import auc, average_precision, matched_auc
+from ringleader.evaluation.results import markdown_table
 from ringleader.judge.neighbours import mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.signals.suspicion import normal_scores
@@ -89,8 +90,10 @@ def few(labels: pd.DataFrame, seed: int) -> pd.DataFrame:
     return pd.concat([rows.sample(min(FEW[label], len(rows)), random_state=seed) for (_, label), rows in kinds])
 
 
-def run(seeds: Sequence[int], reviews: int, only_few: bool) -> None:
-    print(f"{reviews:,} reviews, seeds {seeds}. {describe()}", flush=True)
+def run(seeds: Sequence[int], reviews: int, only_few: bool, write: bool) -> None:
+    about = f"`benchmarks/transfer.py`, {reviews:,} reviews, seeds {', '.join(map(str, seeds))}. {describe()}."
+    print(about, flush=True)
+    cells: dict[str, list[str]] = defaultdict(list)
     for difficulty in DIFFICULTIES:
         figures: Figures = defaultdict(list)
         for seed in seeds:
@@ -100,6 +103,15 @@ def run(seeds: Sequence[int], reviews: int, only_few: bool) -> None:
         for (labelled, mode, rule), rows in figures.items():
             shown = " ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
             print(difficulty, f"{labelled}s tell of {mode}s,", f"{rule}:", shown, flush=True)
+            if rule in ("suspicion", "as it is"):
+                cells[f"{mode}s by {labelled}s"].append(
+                    " / ".join(f"{value:.3f}" for value in np.mean(rows, axis=0)[:2])
+                )
+    columns = [f"{difficulty}, {when}" for difficulty in DIFFICULTIES for when in ("without", "with")]
+    table = markdown_table(["AUC / matched", *columns], [[name, *row] for name, row in cells.items()])
+    print(table)
+    if write:
+        write_section("detection.md", "transfer", f"{about}\n\n{table}")
 
 
 def main() -> None:
@@ -107,8 +119,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--reviews", type=int, default=40_000)
     parser.add_argument("--few", action="store_true", help="few labels instead of all")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/detection.md")
     options = parser.parse_args()
-    run(options.seeds, options.reviews, options.few)
+    run(options.seeds, options.reviews, options.few, options.write)
 
 
 if __name__ == "__main__":
