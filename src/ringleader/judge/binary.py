@@ -112,7 +112,10 @@ def fit_binary(
     weights = sharpness * weights
     weights[0] += at_labels
     psi = layout.predictor(ranks.levels, weights)
-    prevalence, doubt = _prevalence(settings, psi, label, ranks.levels[known[label == 0]], groups)
+    # How common abuse is, is asked of log-odds without what is added to the factor because labels are few.
+    less = 1 / few_labels_factor(len(label), settings)
+    cautious = less * (psi - at_labels) + matching_shift(less * sharpness * fitted, float(label.mean()))
+    prevalence, doubt = _prevalence(settings, cautious, label, ranks.levels[known[label == 0]], groups)
     floor = floor_of(settings.unremarkable, prevalence)
     shift = matching_shift(psi, prevalence, floor)
     weights[0] += shift
@@ -154,8 +157,8 @@ def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> t
     """
     from scipy.optimize import minimize_scalar  # slow to import, and a loaded model has its heads
 
-    share = min(1.0, len(label) / settings.full_labels)
-    middle, spread = np.log(settings.sharpness) - np.log(share) / 4, settings.sharpness_spread / np.sqrt(share)
+    few = few_labels_factor(len(label), settings)
+    middle, spread = np.log(settings.sharpness * few), settings.sharpness_spread * few**2
 
     def loss(log_factor: float) -> float:
         prior = 0.5 * ((log_factor - middle) / spread) ** 2
@@ -166,6 +169,11 @@ def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> t
     step = 0.1 * spread
     curvature = (loss(best - step) - 2 * loss(best) + loss(best + step)) / step**2
     return float(np.exp(best)), float(min(spread, 1 / np.sqrt(max(curvature, 1e-12))))
+
+
+def few_labels_factor(labels: int, settings: HeadSettings) -> float:
+    """By how much more the mode lies nearer to zero where so few labels have only a share of the prior variances."""
+    return float(min(1.0, labels / settings.full_labels) ** -0.25)
 
 
 def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:
