@@ -20,16 +20,13 @@ from ringleader.cli.terminal import VOICE, note, print_json, print_table
 from ringleader.errors import LabelError, SettingsError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pandas as pd
 
+    from ringleader.arrays import Floats
     from ringleader.baselines.method import Callback
     from ringleader.baselines.method import Progress as Step
     from ringleader.known.labels import Labels
     from ringleader.tensor.sparse import SparseTensor
-
-    Floats = npt.NDArray[np.float64]
 
 
 @takes_reading_options

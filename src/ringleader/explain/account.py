@@ -13,8 +13,8 @@ import numpy as np
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.facts import Believed, Facts
-from ringleader.explain.own import OwnReviews
-from ringleader.explain.partners import BY_CHANCE, NAMED, Met, shared_cells
+from ringleader.explain.own import OwnReviews, commonest
+from ringleader.explain.partners import BY_CHANCE, Met, shared_cells
 from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts
 from ringleader.explain.phrases import span
 from ringleader.explain.reasons import loudest_first, review_suspicion
@@ -164,12 +164,6 @@ def _reviewed(own: OwnReviews, mode: int) -> int:
     """Where a reviewer and an account met: the finest mode of items, unless it is the account itself."""
     finest = own.roles.rarest_item
     return finest if finest not in (own.mode, mode) else mode
-
-
-def commonest(tensor: SparseTensor, mode: int, cells: Numbers, most: int = NAMED) -> list[str]:
-    """The entities of a mode that cells name most often, as text."""
-    codes, count = np.unique(tensor.coordinates[cells, mode], return_counts=True)
-    return tensor.vocabularies[mode].text(codes[np.lexsort((codes, -count))][:most])
 
 
 def _reviews(own: OwnReviews, signals: Signals) -> AccountReviews:

@@ -13,9 +13,12 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.tensor.roles import Roles, rating_sides
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import say_time
 
 WEEK = 7 * 86_400
 
+NAMED = 5
+"""Accounts, items and weeks that a list names."""
 LOW, MIDDLE, HIGH = -1, 0, 1
 """Sides of the rating scale."""
 
@@ -130,3 +133,10 @@ def gathered(offsets: Numbers, cells: npt.NDArray[Any], chosen: npt.NDArray[Any]
     length = offsets[chosen + 1] - offsets[chosen]
     start = np.repeat(offsets[chosen] - np.cumsum(length) + length, length)
     return np.asarray(cells[start + np.arange(int(length.sum()))], np.int64)
+
+
+def commonest(tensor: SparseTensor, mode: int, cells: Numbers, most: int = NAMED) -> list[str]:
+    """The entities of a mode that cells name most often, as text."""
+    codes, count = np.unique(tensor.coordinates[cells, mode], return_counts=True)
+    first, vocabulary = codes[np.lexsort((codes, -count))][:most], tensor.vocabularies[mode]
+    return [say_time(at) for at in vocabulary.decode(first)] if vocabulary.kind == "time" else vocabulary.text(first)

@@ -17,8 +17,6 @@ LEAST = 2
 """Meetings below which two accounts are no partners."""
 BY_CHANCE = 3.0
 """Surprise up to which two accounts are no partners: chance alone gives as many meetings about once in twenty times."""
-NAMED = 5
-"""Places of meeting that are named."""
 
 
 class Met(NamedTuple):

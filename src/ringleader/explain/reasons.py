@@ -9,18 +9,15 @@ import pandas as pd
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
-from ringleader.explain.own import cells_of, gathered
+from ringleader.explain.own import cells_of, commonest, gathered
 from ringleader.judge import Contributions, Inputs
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import ReviewRatios
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import say_time
 
 SHOWN = 10
 """Reviews and neighbours that are shown."""
-NAMED = 5
-"""Shared accounts, products and weeks that are named."""
 
 
 def contribution_table(inputs: Inputs, contributions: Contributions, code: int) -> pd.DataFrame:
@@ -118,7 +115,7 @@ def _neighbour(tensor: SparseTensor, mode: int, other: int, mine: Numbers, entit
     there = theirs[np.isin(tensor.coordinates[theirs, other], both)]
     row: dict[str, Any] = {
         "entity": tensor.vocabularies[mode].decode(np.array([entity]))[0],
-        "accounts": _commonest(tensor, other, np.concatenate([here, there])),
+        "accounts": commonest(tensor, other, np.concatenate([here, there])),
         "items": [],
         "times": [],
     }
@@ -129,17 +126,7 @@ def _neighbour(tensor: SparseTensor, mode: int, other: int, mine: Numbers, entit
         cells = np.concatenate([here, there])
         cells = cells[np.isin(tensor.coordinates[cells, k], common)]
         if vocabulary.kind == "id":
-            row["items"] += _commonest(tensor, k, cells)
+            row["items"] += commonest(tensor, k, cells)
         elif vocabulary.kind == "time":
-            row["times"] += _commonest(tensor, k, cells)
+            row["times"] += commonest(tensor, k, cells)
     return row
-
-
-def _commonest(tensor: SparseTensor, mode: int, cells: Numbers) -> list[str]:
-    codes, count = np.unique(tensor.coordinates[cells, mode], return_counts=True)
-    first = codes[np.lexsort((codes, -count))][:NAMED]
-    return [_short(v) for v in tensor.vocabularies[mode].decode(first)]
-
-
-def _short(value: Any) -> str:
-    return say_time(value) if isinstance(value, (np.datetime64, pd.Timestamp)) else str(value)
