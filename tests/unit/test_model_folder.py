@@ -158,3 +158,16 @@ def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
     assert len(prints) == 5
     assert store.tensor_fingerprint(rl.read_reviews(table.sample(frac=1, random_state=0))) in prints
     assert json.dumps(store.tensor_fingerprint(tensor))
+
+
+@pytest.mark.parametrize("values", [["a", "", "ß", "中文", "b" * 50, "", "z"], ["", ""], [], ["a", None], [1.5, 2.5]])
+def test_a_column_read_in_batches_is_the_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[object]
+) -> None:
+    monkeypatch.setattr(store, "TEXTS", 3)
+    kind = pa.float64() if values and isinstance(values[0], float) else pa.large_string()
+    table = pa.table({"value": pa.array(values, kind)})
+    stored = store.save(tmp_path / "m", {}, [part("vocabulary-0", table)])
+    found = stored.column("vocabulary-0", "value")
+    assert found.equals(table.column("value").combine_chunks())
+    assert found.type == kind

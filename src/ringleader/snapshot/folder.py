@@ -57,6 +57,8 @@ LIBRARY_PARTIAL = re.compile(r"\.tmp[0-9A-Za-z]{6}")
 NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet|json)")
 KEEP = 3
 """Earlier generations that stay."""
+TEXTS = 1 << 16
+"""Texts of a table that are read at a time."""
 ATTEMPTS = 100
 """How often a reader begins again because the model was replaced while it opened it."""
 
@@ -115,6 +117,10 @@ class Stored:
     def table(self, part: str) -> pa.Table:
         return self._parsed(self._entry(part), lambda content: pq.read_table(pa.BufferReader(content)))
 
+    def column(self, part: str, name: str) -> pa.Array:
+        """A column of a table as one array. Texts are read in batches: millions of them are never in memory twice."""
+        return self._parsed(self._entry(part), lambda content: _column(content, name))
+
     def has(self, part: str) -> bool:
         return part in self.files
 
@@ -154,6 +160,27 @@ class Stored:
         if len(content) != file["bytes"] or hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise ModelFileError(f"{name} of model {self.folder} is damaged; restore it or fit again")
         return content
+
+
+def _column(content: bytes, name: str) -> pa.Array:
+    file = pq.ParquetFile(pa.BufferReader(content))
+    field = file.schema_arrow.field(name)
+    if not pa.types.is_large_string(field.type) or not file.metadata.num_rows:
+        return file.read([name]).column(name).combine_chunks()
+    offsets, filled = np.zeros(file.metadata.num_rows + 1, np.int64), 0
+    texts: list[npt.NDArray[np.uint8]] = []
+    for batch in file.iter_batches(TEXTS, columns=[name]):
+        array = batch.column(0)
+        if array.null_count:
+            return file.read([name]).column(name).combine_chunks()
+        _, places, text = array.buffers()
+        ends = np.frombuffer(places, np.int64)[array.offset : array.offset + len(array) + 1]
+        if ends[-1] > ends[0]:
+            texts.append(np.frombuffer(text, np.uint8)[ends[0] : ends[-1]].copy())
+        offsets[filled + 1 : filled + 1 + len(array)] = ends[1:] - ends[0] + offsets[filled]
+        filled += len(array)
+    joined = np.concatenate([np.zeros(0, np.uint8), *texts])
+    return pa.Array.from_buffers(field.type, filled, [None, pa.py_buffer(offsets), pa.py_buffer(joined)])
 
 
 def _open(place: Place, name: str) -> BinaryIO:

@@ -158,12 +158,13 @@ def _learn(
         device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )
+    may_settle = rows is None and config.start == "lockstep" and parameters["epochs"] is None
+    problem, rows = replace(problem, start_rows={}), None  # they are in the state
     learner = None if workers is None else ClusterLearner(workers, get_learner(config.learner))
     writer = Checkpoint(checkpoint, old, keep, learner) if checkpoint is not None else None
     if writer is not None and old is None:
         writer.save(snapshot)
     history = list(snapshot.history)
-    may_settle = rows is None and config.start == "lockstep" and parameters["epochs"] is None
 
     def after_sweep(info: SweepInfo) -> bool | None:
         history.append(history_entry(info))

@@ -370,7 +370,7 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
 def _stored_tensor(stored: Stored) -> SparseTensor:
     vocabularies = []
     for k, mode in enumerate(stored.meta["modes"]):
-        values = stored.table(f"vocabulary-{k}").column("value").combine_chunks()
+        values = stored.column(f"vocabulary-{k}", "value")
         edges = tuple(mode["edges"]) if mode["edges"] else None
         vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
         check_vocabulary(vocabularies[-1])
