@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP evil.test 127.0.0.1"),
+]
 SHARED = Path(os.environ.get("RINGLEADER_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
@@ -41,12 +48,66 @@ def table() -> pd.DataFrame:
     )
 
 
-@pytest.fixture
-def command() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs ``ringleader`` as a person would, in a process of its own."""
+class Commands:
+    """Runs ``ringleader`` as a person would, in a process of its own.
 
-    def run(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    Where processes fork, commands find their libraries imported (``command_server``). A test that changes the
+    environment gets a fresh process, since libraries read it when they are imported.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = folder / "output", folder / "errors"
+        self._environment = _environment()
+        self._server: subprocess.Popen[str] | None = None
+
+    def run(self, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words)]
-        return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+        if not hasattr(os, "fork") or _environment() != self._environment:
+            return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+        if self._server is None:
+            server = [sys.executable, str(Path(__file__).with_name("command_server.py"))]
+            self._server = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._server.stdin is not None and self._server.stdout is not None
+        for file in self._files:
+            file.write_bytes(b"")
+        output, errors = map(str, self._files)
+        task = {"words": line[3:], "folder": str(cwd or Path.cwd()), "output": output, "errors": errors}
+        self._server.stdin.write(json.dumps(task) + "\n")
+        self._server.stdin.flush()
+        status = int(self._server.stdout.readline())
+        return subprocess.CompletedProcess(line, status, *(file.read_text(encoding="utf-8") for file in self._files))
 
-    return run
+    def close(self) -> None:
+        if self._server is not None:
+            with self._server as server:
+                assert server.stdin is not None
+                server.stdin.close()
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    running = Commands(tmp_path_factory.mktemp("commands"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def command(commands: Commands) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``ringleader`` as a person would."""
+    return commands.run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium; no name but one that attacks is looked up."""
+    if not os.access(CHROMIUM, os.X_OK):
+        pytest.skip(f"no browser at {CHROMIUM}; install chromium to test pages in one")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, headless=True)
+        yield started
+        started.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chromium import CHROMIUM, FLAGS
 from served_console import MARKET, Opened, run_console
 
 import ringleader as rl
@@ -79,17 +77,6 @@ def hostile(hostile_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     """A console of a model whose names attack."""
     with served_copy(hostile_folder, tmp_path_factory.mktemp("hostile_copy") / "model") as console:
         yield console
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not os.access(CHROMIUM, os.X_OK):
-        pytest.skip(f"no browser at {CHROMIUM}; install chromium to test the console in one")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, headless=True)
-        yield found
-        found.close()
 
 
 @pytest.fixture

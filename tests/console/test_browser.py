@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import entity, saved, tab_of
 from served_console import Opened, run_console
+from tabs import entity, saved, tab_of
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = {"phone": ("light", 390, 844), "light": ("light", 1280, 900), "dark": ("dark", 1280, 900)}

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from chromium import entity, saved, tab_of
 from served_console import Opened, run_console
+from tabs import entity, saved, tab_of
 
 
 def test_seven_tabs_of_one_browser_answer_and_follow(browser: Any, opened: Opened, expect: Any) -> None:

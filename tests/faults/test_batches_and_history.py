@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,16 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def ringleader(*words: str | Path, status: int = 0) -> Any:
-    line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words), "--json"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
-    assert done.returncode == status, done.stderr
-    return json.loads(done.stdout) if status == 0 else done.stderr
+@pytest.fixture
+def ringleader(command: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
+    """What a command prints with --json, or what it says where it is to fail."""
+
+    def run(*words: str | Path, status: int = 0) -> Any:
+        done = command(*words, "--json")
+        assert done.returncode == status, done.stderr
+        return json.loads(done.stdout) if status == 0 else done.stderr
+
+    return run
 
 
 def add(folder: Path, reviews: Any = None, labels: Any = None, **more: Any) -> rl.RingDetector:
@@ -82,7 +88,9 @@ def test_the_reviews_of_the_fit_are_a_batch_too(model: Path, market: Marketplace
     assert detector.tensor_.counts.sum() == 1000
 
 
-def test_the_command_says_when_a_batch_was_taken_in(model: Path, market: Marketplace, tmp_path: Path) -> None:
+def test_the_command_says_when_a_batch_was_taken_in(
+    model: Path, market: Marketplace, tmp_path: Path, ringleader: Callable[..., Any]
+) -> None:
     market.reviews[1000:1300].to_csv(tmp_path / "monday.csv", index=False)
     market.reviews[1000:1300].sample(frac=1, random_state=1).to_parquet(tmp_path / "retried.parquet")
     market.reviews[1200:1500].to_csv(tmp_path / "overlap.csv", index=False)
@@ -220,7 +228,7 @@ def hold(folder: Path) -> subprocess.Popen[str]:
 
 
 def test_a_second_writer_is_told_who_holds_the_lock_and_the_lock_dies_with_its_process(
-    model: Path, market: Marketplace, tmp_path: Path
+    model: Path, market: Marketplace, tmp_path: Path, ringleader: Callable[..., Any]
 ) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text("mode,entity,label\nseller,nobody,1\n")
@@ -250,7 +258,7 @@ def test_a_second_writer_is_told_who_holds_the_lock_and_the_lock_dies_with_its_p
     assert not (model / ".lock").exists()
 
 
-def test_a_refused_fit_leaves_no_folder_and_a_lock_no_trace(tmp_path: Path) -> None:
+def test_a_refused_fit_leaves_no_folder_and_a_lock_no_trace(tmp_path: Path, ringleader: Callable[..., Any]) -> None:
     assert "there is no file" in ringleader("fit", "nowhere.csv", "--out", tmp_path / "m", status=2)
     assert not (tmp_path / "m").exists()
     assert "there is no model" in ringleader("update", tmp_path / "m", "nowhere.csv", status=2)
@@ -279,14 +287,14 @@ def test_an_overwriting_fit_leaves_the_old_model_until_it_is_complete(model: Pat
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no pipes by name")
-def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path, ringleader: Callable[..., Any]) -> None:
     (tmp_path / "m").mkdir()
     os.mkfifo(tmp_path / "m" / "manifest.json")
     assert "no plain file" in ringleader("score", tmp_path / "m", "--mode", "seller", status=2)
     assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
 
 
-def test_a_deeply_nested_manifest_is_refused(tmp_path: Path) -> None:
+def test_a_deeply_nested_manifest_is_refused(tmp_path: Path, ringleader: Callable[..., Any]) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "manifest.json").write_text("[" * 100_000)
     assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)

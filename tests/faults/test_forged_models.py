@@ -20,7 +20,7 @@ from forging import forgeries
 from probing import in_a_child, use
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each forgery is tried in a process of its own")
-SAMPLED = 45
+SAMPLED = 90
 """Every so many forgeries are tried on every change; all of them by make test-faults."""
 PARTS = 8
 

@@ -5,9 +5,7 @@ One browser shows all of it. The screenshots and the printed pages are left in t
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,6 @@ import pytest
 import ringleader as rl
 from ringleader import report
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-]
 ARTIFACTS = Path(__file__).resolve().parents[2] / "test-artifacts"
 AXE = Path(__file__).resolve().parent / "vendor" / "axe.min.js"
 """The accessibility checker, axe-core 4.14, under its own licence beside it."""
@@ -28,17 +21,6 @@ PRINTED = 12
 """Pages of paper that the report may take."""
 VIOLATIONS = "axe.run(document).then(found => found.violations.map(v => v.id))"
 VIEWS = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "phone": ("light", 390, 844)}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not os.access(CHROMIUM, os.X_OK):
-        pytest.skip(f"no browser at {CHROMIUM}; install chromium to test the report in one")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, headless=True)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
