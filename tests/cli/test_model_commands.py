@@ -24,7 +24,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return marketplace(12_000, difficulty="easy", seed=2).write(tmp_path_factory.mktemp("market"))
+    return marketplace(5_000, difficulty="easy", seed=2).write(tmp_path_factory.mktemp("market"))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_fit_says_what_it_did_and_refuses_to_overwrite(command: Run, market: Pat
     out = tmp_path / "m"
     first = command(*fit_words(market, out, "--epochs", 2))
     assert first.returncode == 0, first.stderr
-    assert "12,000 distinct reviews" in first.stdout
+    assert "5,000 distinct reviews" in first.stdout
     assert "2 sweeps" in first.stdout
     again = command(*fit_words(market, out, "--epochs", 2))
     assert again.returncode == 2
@@ -154,7 +154,7 @@ def test_scores_are_written_to_files_that_join_back(command: Run, model: Path, t
 def test_score_of_reviews_has_a_row_per_review(command: Run, model: Path, tmp_path: Path) -> None:
     assert command("score", model, "--reviews", "--output", tmp_path / "r.parquet").returncode == 0
     frame = pd.read_parquet(tmp_path / "r.parquet")
-    assert len(frame) == 12_000
+    assert len(frame) == 5_000
     assert {"reviewer", "product", "seller", "rating", "week", "log_odds", "evidence"} <= set(frame.columns)
 
 
@@ -199,15 +199,15 @@ def test_scoring_what_is_no_model_is_one_message(command: Run, tmp_path: Path) -
 
 def test_update_takes_new_reviews_in(command: Run, market: Path, tmp_path: Path) -> None:
     reviews = pd.read_parquet(market / "reviews.parquet")
-    reviews[:11_000].to_parquet(tmp_path / "old.parquet")
-    reviews[11_000:].to_parquet(tmp_path / "new.parquet")
+    reviews[:4_000].to_parquet(tmp_path / "old.parquet")
+    reviews[4_000:].to_parquet(tmp_path / "new.parquet")
     words = ["fit", tmp_path / "old.parquet", "--out", tmp_path / "m", "--rank", 4, "--epochs", 2]
     assert command(*words).returncode == 0
     done = command("update", tmp_path / "m", tmp_path / "new.parquet", "--labels", market / "labels.csv", "--json")
     summary = json.loads(done.stdout)
-    assert (summary["reviews"], summary["new_reviews"]) == (12_000, 1000)
+    assert (summary["reviews"], summary["new_reviews"]) == (5_000, 1000)
     assert summary["labels"] > 0
-    assert rl.load(tmp_path / "m").tensor_.counts.sum() == 12_000
+    assert rl.load(tmp_path / "m").tensor_.counts.sum() == 5_000
     assert command("score", tmp_path / "m", "--mode", "seller").returncode == 0
 
 
@@ -223,7 +223,7 @@ def test_update_takes_labels_in_without_reviews(command: Run, market: Path, tmp_
     assert done.returncode == 0, done.stderr
     new = len(table[1::2]) + 1
     assert done.stdout.startswith(f"{new} labels taken in\nnote: 1 seller of the labels is not in the reviews\n")
-    assert f"holds 12,000 reviews and {len(table)} labels now" in done.stdout
+    assert f"holds 5,000 reviews and {len(table)} labels now" in done.stdout
     expected = detector.partial_fit(labels=tmp_path / "new.csv").scores("seller")
     pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), expected)
     summary = json.loads(command("update", tmp_path / "copy", "--labels", tmp_path / "new.csv", "--json").stdout)

@@ -4,9 +4,10 @@
 change files; then, for every n (or every STEP-th), from the same start with the n-th call failing, torn or fatal, each
 in a process of its own. After each the folder must hold the old files or the new ones, whole; what is said must be a
 sentence; and the operation, repeated without a fault, must end as if there had been none. What follows from a folder is
-looked at once for faults that leave the same content. BUG plants one, to see it found; FIRST and LAST are of the calls,
-to try them in parts. STEP 0 only counts, between two marks that a tracer sees. Prints one JSON document: how many of
-each were tried, and what was wrong.
+looked at once for faults that leave the same content. BUG, "name: pattern", plants one, to see it found: it is looked
+for from the end, until what is wrong has the pattern. FIRST and LAST are of the calls, to try them in parts. STEP 0
+only counts, between two marks that a tracer sees. Prints one JSON document: how many of each were tried, and what was
+wrong.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -242,8 +244,9 @@ class Trial:
 def main() -> None:
     name, work, step = sys.argv[1], Path(sys.argv[2]).resolve(), int(sys.argv[3]) if len(sys.argv) > 3 else 1
     operation = operations(name, work)
-    if sys.argv[4:5] > [""]:
-        plant(sys.argv[4])
+    bug, _, pattern = sys.argv[4].partition(": ") if len(sys.argv) > 4 else ("", "", "")
+    if bug:
+        plant(bug)
     place = work / "place"
     if step == 0:
         operation.prepare(place)
@@ -252,10 +255,13 @@ def main() -> None:
     trial = Trial(name, operation, place)
     tried: Counter[str] = Counter()
     sentences: Counter[str] = Counter()
-    faults = []
+    faults: list[str] = []
     calls = len(trial.kinds)
     first, last = (int(sys.argv[k]) if len(sys.argv) > k else end for k, end in ((5, 1), (6, calls)))
-    for n in range(first, min(last, calls) + 1, step):
+    numbers = range(first, min(last, calls) + 1, step)
+    for n in reversed(numbers) if bug else numbers:
+        if bug and re.search(pattern, " ".join(faults)):
+            break
         turn = list(IN_TURN)[n // step % len(IN_TURN)]
         for action, code in {**EVERY, turn: IN_TURN[turn]}.items():
             if action == "torn" and trial.kinds[n - 1] != "w":

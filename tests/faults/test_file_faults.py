@@ -63,7 +63,7 @@ def test_a_store_survives_a_fault_at_every_second_call(shim: Path, tmp_path: Pat
     ],
 )
 def test_a_planted_bug_of_the_store_is_found(bug: str, found: str, shim: Path, tmp_path: Path) -> None:
-    wrong = inject(shim, "store", tmp_path, 1, bug)["wrong"]
+    wrong = inject(shim, "store", tmp_path, 1, f"{bug}: {found}")["wrong"]
     assert re.search(found, " ".join(wrong))
 
 
@@ -71,7 +71,7 @@ def test_a_planted_bug_of_the_store_is_found(bug: str, found: str, shim: Path, t
 @pytest.mark.faults
 @pytest.mark.parametrize("operation", ["generate", "report", "cores", "score .csv", "decisions"])
 def test_outputs_written_in_place_are_found(operation: str, shim: Path, tmp_path: Path) -> None:
-    assert "half files" in " ".join(inject(shim, operation, tmp_path, 1, "outputs in place")["wrong"])
+    assert "half files" in " ".join(inject(shim, operation, tmp_path, 1, "outputs in place: half files")["wrong"])
 
 
 @pytest.mark.slow
