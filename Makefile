@@ -32,12 +32,13 @@ chromium:
 	@test -x $(CHROMIUM) || { $(APT) update -qq && $(APT) install -y -qq --no-install-recommends chromium; } \
 		>/dev/null 2>&1 || echo "no chromium: the report is not tested in a browser"
 
+# Files go to the workers in the order of their names: units, which are short, come last, so that both end together.
 test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow and not faults"
@@ -60,13 +61,13 @@ test-oldest:
 	$(PYTHON) tools/lower_bounds.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --only-binary :all: --no-binary odfpy \
 		--constraint $(OLDEST)/constraints.txt -e '.[test]'
-	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -m "not slow" -n 2 --dist loadfile \
+	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder \
 		tests/unit tests/contract tests/cli
 
 # Kernels are measured with the compiler off, by the tests of their contract; all the rest as it runs.
 coverage: $(VENV)/.installed-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --source=ringleader tests/contract/bits.py numba 150 3 9 24 >/dev/null
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --cov=ringleader --cov-append \
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --cov=ringleader --cov-append \
 		--cov-report=term:skip-covered --cov-report=html:build/coverage
 
 bench: $(VENV)/.installed-test
