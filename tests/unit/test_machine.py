@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -173,3 +174,19 @@ def test_a_disk_that_is_full_is_an_error_also_while_zeros_are_written(monkeypatc
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     with pytest.raises(OSError, match="No space left"), Path("/dev/full").open("wb") as file:
         machine.reserve(file, 10**5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")
+def test_memory_that_was_freed_goes_back_to_the_system() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    machine.return_memory()
+    before = resident()
+    small = [bytes(100_000) for _ in range(1_000)]  # too small for a mapping of their own
+    kept = bytes(100_000)
+    held = resident()
+    del small
+    machine.return_memory()
+    assert len(kept) == 100_000
+    assert resident() - before < (held - before) / 2

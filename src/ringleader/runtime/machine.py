@@ -6,10 +6,12 @@ A container has less than its machine: control groups of Linux say how much. Ver
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import math
 import os
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -134,3 +136,10 @@ def _windows_memory() -> int | None:
         return None
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     return int(status.physical) if library.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None
+
+
+def return_memory() -> None:
+    """Give memory that was freed back to the system: the C library of Linux keeps much of it for this process."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ringleader.errors import RunWarning, WorkerLost, warn_of
+from ringleader.runtime.machine import return_memory
 
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
@@ -105,6 +106,7 @@ class Worker:
         if kind == "failed":
             raise value
         if kind == "done":
+            return_memory()  # the next program may need it elsewhere
             return (True, value, *[None] * (self.count - 1))
         self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
         return (False, *value)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -134,6 +135,7 @@ class CellShare:
     def forget(self) -> None:
         """Give back the memory of all cells but those of the first mode's entities."""
         self._home._dealt.clear()
+        return_memory()
 
     def move(self, values: Array, to: CellShare) -> Array:
         """Values of the cells held here, (n, ...), as those of the cells held in another share of them."""

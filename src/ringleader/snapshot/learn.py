@@ -22,6 +22,7 @@ from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
+from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.cluster import ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
@@ -191,8 +192,10 @@ def _learn(
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
         cluster.release(found=writer is None)
+        return_memory()
         if writer is not None:
             fitted.cores()  # before the heads, so that the memory of both is not needed at once
+            return_memory()
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
@@ -200,6 +203,7 @@ def _learn(
         fitted.judge.heads()
     if cluster is not None:
         fitted.label_free.forget_ties()
+        return_memory()
     if writer is None:
         return fitted, None
     writer.save(fitted, held)
