@@ -169,6 +169,17 @@ def test_a_fit_may_be_resumed_with_other_threads(tensor: rl.SparseTensor, tmp_pa
     assert done.resumed_from_ == 2
 
 
+def test_heads_of_several_targets_have_the_same_bits_for_any_number_of_threads(
+    tensor: rl.SparseTensor, labels: rl.Labels
+) -> None:
+    one, three = (rl.RingDetector(rank=3, epochs=2, threads=count).fit(tensor, labels) for count in (1, 3))
+    targets = {target.name for target in one.snapshot_.judge.targets}
+    assert len(targets) > 2  # of further names than the first, which are found side by side
+    for target in targets:
+        for mode in ("seller", "reviewer"):
+            assert one.scores(mode, target=target).equals(three.scores(mode, target=target))
+
+
 def test_a_callback_stops_a_fit_early(tensor: rl.SparseTensor) -> None:
     detector = rl.RingDetector(rank=3, epochs=9).fit(tensor, callback=lambda info: info.sweep >= 2)
     assert detector.state_.sweep == 2

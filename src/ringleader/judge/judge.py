@@ -27,6 +27,7 @@ from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
+from ringleader.signals.signals import SIDE_BY_SIDE
 
 Prevalence = float | Mapping[str, float] | None
 """Share of abusive accounts in the market, or by name of the mode; None where it is to be estimated."""
@@ -126,8 +127,25 @@ class Judge:
         return self.label_free.signals
 
     def heads(self) -> tuple[Head, ...]:
-        """One for each target."""
-        return tuple(self.head(place) for place in range(len(self.targets)))
+        """One for each target.
+
+        Those of the first name lay out what no label enters; further names share nothing else, and go side by side.
+        """
+        places: dict[str, list[int]] = {}
+        for place, target in enumerate(self.targets):
+            if place not in self._heads:
+                places.setdefault(target.name, []).append(place)
+
+        def find(own: Sequence[int]) -> None:
+            for place in own:
+                self.head(place)
+
+        names = list(places.values())
+        for own in names[:1]:
+            find(own)
+        with using_threads(self.threads if self.signals.tensor.n_cells <= SIDE_BY_SIDE else 1):
+            Threads().map(find, names[1:])
+        return tuple(self._heads[place] for place in range(len(self.targets)))
 
     def head(self, place: int) -> Head:
         """The head of a target. Neighbours are read where several modes are labelled, or where the labels ask."""
