@@ -167,7 +167,6 @@ def _activity(activity: Activity) -> Bars:
         ),
         expected=tuple(round(100 * float(e) / top, 1) for e in expected),
         edges=(first, last),
-        top=f"{top:,.0f}",
         summary=f"At most {counted(int(own[busiest]), 'review')}, in {during}, where "
         f"{number(float(expected[busiest]))} were to be expected.",
     )

@@ -101,14 +101,12 @@ class Bars:
     """A small chart: a bar for each value, and what was to be expected as a line or as a second bar.
 
     bars : (place, width, height) in percent of the width and of the height; expected : heights, one for each bar
-    edges : what is written at the left and the right end. top : what the full height stands for
-    summary : the chart in words
+    edges : what is written at the left and the right end. summary : the chart in words
     """
 
     bars: tuple[tuple[float, float, float], ...]
     expected: tuple[float, ...]
     edges: tuple[str, str]
-    top: str
     summary: str
 
 
