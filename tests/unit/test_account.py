@@ -14,7 +14,7 @@ from ringleader.explain import Account, Mention
 from ringleader.explain.account import believed
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
-from ringleader.explain.partners import alike, counterparts
+from ringleader.explain.partners import BY_CHANCE, alike, counterparts, surprise
 from ringleader.snapshot import Snapshot
 
 WEEK = 604_800
@@ -308,3 +308,20 @@ def test_reviews_that_came_twice_are_said_to_be_counted_once() -> None:
     assert f"of its {len(account.reviews)} distinct reviews" in sentences
     assert account.activity is not None and account.activity.own.sum() == len(account.reviews)
     assert account.ratings is not None and account.ratings.own.sum() == len(account.reviews)
+
+
+def test_two_reviewers_who_are_named_met_more_often_than_chance_gives_where_any_of_the_strongest_did() -> None:
+    market = marketplace(reviews=2_000, seed=3)
+    model = rl.RingDetector(random_state=0, epochs=1).fit(market.reviews, market.labels)
+    snapshot = model.snapshot_
+    surprising = 0
+    for entity in model.scores("seller")["entity"]:
+        own = own_reviews(snapshot, "seller", entity)
+        facts = Facts(own, snapshot.signals, snapshot.label_free.inputs(own.mode), believed(snapshot, own, None), None)
+        pair = facts.lockstep_pair()
+        if pair is None:
+            continue
+        reviewers = set(own.codes(own.roles.actor).tolist())
+        assert {pair.first, pair.second} <= reviewers and pair.met >= 1
+        surprising += bool(surprise(pair.met, pair.expected) > BY_CHANCE)
+    assert surprising >= 5

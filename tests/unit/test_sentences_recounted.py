@@ -330,7 +330,7 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"the review of (?P<only>{DATE}), {EXPECTED}": crowd,
     rf"(?:Half of its \d+ {MODE} have|Its only (?P<only_mode>\w+) has) (?:at most )?(?:(?P<middle>\d+) reviews?|no "
     r"review) elsewhere; of all reviews, half are of \w+ with at most (?P<usual>[\d,]+)": elsewhere,
-    rf"(?:{SEEN}|None) of its {OF} {REVIEWS} fits? a group of accounts better than popularity explains, {EXPECTED}"
+    rf"(?:{SEEN}|Not one) of its {OF} {REVIEWS} fits? a group of accounts better than popularity explains, {EXPECTED}"
     rf"(?:; most of all that(?: of reviewer (?P<who>{ID}))?(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": (
         evidence
     ),

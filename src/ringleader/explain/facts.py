@@ -10,7 +10,7 @@ import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
-from ringleader.explain.partners import Met, alike, companions, counterparts
+from ringleader.explain.partners import BY_CHANCE, Met, alike, companions, counterparts, surprise
 from ringleader.judge import Inputs
 from ringleader.known.labels import Target
 from ringleader.signals import Signals
@@ -22,6 +22,8 @@ FIRST = 0.05
 """Where there are no probabilities: the share of a mode, by score, that counts as suspected."""
 LOUDEST = 40
 """Reviewers of an account among whom a pair in lockstep is looked for."""
+PAIRS = 5
+"""Pairs in lockstep, the strongest, of which one is named."""
 
 
 class Believed(NamedTuple):
@@ -169,16 +171,28 @@ class Facts:
         return Proportion(len(loud), len(cells), len(cells) * usual, loud[order])
 
     def lockstep_pair(self) -> LockstepPair | None:
-        """The two of its reviewers who are most in lockstep; None where no two of the loudest are."""
+        """The two of its reviewers who are most in lockstep; None where no two of the loudest are.
+
+        Of the strongest few it is the first whose meetings, as they are counted here, are more than chance alone gives.
+        """
         lockstep, own = self.signals.lockstep, self.own
         scores = lockstep.review_scores[own.cells]
         order = own.cells[np.argsort(-scores, kind="stable")][: 4 * LOUDEST]
         people = np.array(list(dict.fromkeys(own.codes(own.roles.actor, order).tolist()))[:LOUDEST], np.int64)
         among = lockstep.graph[people][:, people].tocoo()
-        if not among.nnz:
-            return None
-        best = int(np.argmax(among.data))
-        first, second = sorted(int(people[at[best]]) for at in (among.row, among.col))
+        strongest: LockstepPair | None = None
+        for at in np.argsort(-among.data[among.row < among.col], kind="stable")[:PAIRS]:
+            upper = np.flatnonzero(among.row < among.col)[at]
+            pair = self._met_elsewhere(int(people[among.row[upper]]), int(people[among.col[upper]]))
+            if pair is not None and surprise(pair.met, pair.expected) > BY_CHANCE:
+                return pair
+            strongest = pair if strongest is None else strongest
+        return strongest
+
+    def _met_elsewhere(self, one: int, other: int) -> LockstepPair | None:
+        """How two reviewers met: on products or, where not there, on sellers; None where they did not."""
+        own = self.own
+        first, second = sorted((one, other))
         theirs = OwnReviews(own.tensor, own.roles.actor, first, own.roles, own.settings)
         for via in sorted(own.roles.items, key=lambda k: (k != theirs.through, k)):  # products first, then sellers
             met = companions(theirs, via)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
@@ -40,8 +41,7 @@ class Met(NamedTuple):
     @property
     def surprise(self) -> Floats:
         """c log(c / mu) - (c - mu), 0 where no more were met than expected."""
-        seen, mu = self.meetings, np.maximum(self.expected, 1e-4)
-        return np.where(seen > mu, seen * np.log(np.maximum(seen, 1) / mu) - (seen - mu), 0.0)
+        return surprise(self.meetings, self.expected)
 
     def chosen(self, rows: Numbers) -> Met:
         """Some of the rows, in the order given."""
@@ -52,6 +52,12 @@ class Met(NamedTuple):
         surprise = self.surprise
         order = np.lexsort((self.codes, -surprise))
         return self.chosen(order[(surprise[order] > beyond) & (self.meetings[order] >= least)][:most])
+
+
+def surprise(seen: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
+    """c log(c / mu) - (c - mu) of c meetings where mu were expected, 0 where no more were met than expected."""
+    count, mu = np.asarray(seen, np.float64), np.maximum(expected, 1e-4)
+    return np.asarray(np.where(count > mu, count * np.log(np.maximum(count, 1) / mu) - (count - mu), 0.0))
 
 
 def alike(own: OwnReviews) -> Met:

@@ -153,7 +153,9 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """How many of its reviews fit a group, and the one that fits best."""
     loud, own = facts.loud_reviews(), facts.own
     fit = verb(loud.seen, "fit")
-    many = f"{loud.seen:,} of its {reviews_said(own)} {fit}" if loud.seen else f"None of its {reviews_said(own)} fits"
+    many = (
+        f"{loud.seen:,} of its {reviews_said(own)} {fit}" if loud.seen else f"Not one of its {reviews_said(own)} fits"
+    )
     said = (
         f"{many} a group of accounts better than popularity explains, where {number(loud.expected)} "
         f"{were(loud.expected)} to be expected"

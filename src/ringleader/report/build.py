@@ -21,7 +21,7 @@ from ringleader.report import about
 from ringleader.report.accounts import Accounts, first_accounts
 from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Table
 from ringleader.report.groups import core_section, odds, people
-from ringleader.report.ranking import TOP, Subject, alike, heading, ranking, subjects
+from ringleader.report.ranking import TOP, Subject, alike, ranking, subjects
 from ringleader.report.since import changes
 from ringleader.version import __version__
 from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
@@ -96,7 +96,11 @@ def _same_targets(model: RingDetector, wanted: list[Subject]) -> list[Subject]:
 
 
 def _same_notes(same: list[Subject]) -> tuple[str, ...]:
-    return tuple(f"{heading(subject)}: nearly the same as those above, and not listed again." for subject in same)
+    by_mode: dict[str, list[str]] = {}
+    for subject in same:
+        by_mode.setdefault(plural(harmless(subject.mode, 30)), []).append(harmless(subject.name or "", 30))
+    listed = "; ".join(f"{mode} by {' and '.join(targets)}" for mode, targets in by_mode.items())
+    return (f"Not listed again, since nearly the same come first as above: {listed}.",) if same else ()
 
 
 def _with_verdicts(model: RingDetector, cores: Cores) -> pd.DataFrame:
