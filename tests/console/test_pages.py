@@ -106,7 +106,7 @@ def test_the_table_of_reviews_holds_what_the_account_says(shared: Opened) -> Non
         assert [column["name"] for column in found["columns"]] == frame.columns.tolist()
         texts = [[cell["text"] for cell in row["cells"]] for row in found["rows"]]
         for row, simple in zip(texts, frame.itertuples(index=False), strict=True):
-            digits = [".2f" if column in ("evidence", "lockstep") else ".4g" for column in frame.columns]
+            digits = [".2f" if column in ("suspicion", "evidence", "lockstep") else ".4g" for column in frame.columns]
             assert row == [cell(value, form) for value, form in zip(simple, digits, strict=True)]
         links = {cell["url"] for row in found["rows"] for cell in row["cells"]} - {""}
         assert links and {shared.client().get(url).status_code for url in sorted(links)[:5]} == {200}

@@ -359,7 +359,10 @@ KINDS: dict[str, tuple[Callable[[], Model], str]] = {
         lambda: detector().fit(rated(lambda t: t, modes=["who=reviewer", "where=seller"])),
         "--axis who=reviewer:id",
     ),
-    "several targets": (several_targets, "Sellers to look at first by boost"),
+    "several targets": (
+        several_targets,
+        "Not listed again, since nearly the same come first as above: sellers by boost.",
+    ),
     "real target": (real_target, "rank correlation on held-out"),
     "real target by name": (lambda: real_target("loss in euro"), "(value of loss in euro "),
     "real target of few": (real_target, "are too few to go by"),

@@ -218,7 +218,8 @@ def review_columns(
     counts = tensor.counts[cells].tolist()
     if any(count != 1 for count in counts):
         columns.append(_column("count", [f"{count:,}" for count in counts], numeric=True))
-    for name, values in (("evidence", own.evidence), ("lockstep", own.lockstep)):
+    loud = {"suspicion": own.suspicion, "evidence": own.evidence, "lockstep": own.lockstep}
+    for name, values in loud.items():
         columns.append(_column(name, [cell(value, ".2f") for value in values[picked].tolist()], numeric=True))
     return columns
 
