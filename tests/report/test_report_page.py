@@ -361,7 +361,7 @@ KINDS: dict[str, tuple[Callable[[], Model], str]] = {
     ),
     "several targets": (
         several_targets,
-        "Not listed again, since nearly the same come first as above: sellers by boost.",
+        "nearly the same come first as above: sellers by boost; reviewers by boost.",
     ),
     "real target": (real_target, "rank correlation on held-out"),
     "real target by name": (lambda: real_target("loss in euro"), "(value of loss in euro "),
