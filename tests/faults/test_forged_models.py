@@ -38,6 +38,7 @@ FOUND = {
     "lockstep.crowded_attacks short",
     "lockstep.pull empty",
     "head_0.centre short",
+    "head_0.judgement huge",
     "head_0.knots huge",
     "head_0.rank_offsets one huge",
     "head_0.source one huge",

@@ -228,10 +228,13 @@ def _check_head(part: str, arrays: Arrays, entities: int) -> None:
     require(root.ndim == 2 and root.shape[0] == columns[0], f"root of {part} has a wrong shape")
     require(arrays["values"].shape == labels, said)
     require(_are_finite(*(arrays[name] for name in ("weights", "root", "centre", "values", "variances"))), said)
-    require(len(json.loads(arrays["about"].tobytes())["names"]) == width, said)
+    about = json.loads(arrays["about"].tobytes())
+    require(len(about["names"]) == width, said)
     if "judgement" in arrays:
-        about = json.loads(arrays["label_columns_about"].tobytes())
-        require(len(arrays["judgement"]) == 3 and arrays["label_columns"].shape[1] == len(about["names"]), said)
+        judgement, names = arrays["judgement"], json.loads(arrays["label_columns_about"].tobytes())["names"]
+        require(len(judgement) == 3 and arrays["label_columns"].shape[1] == len(names), said)
+        probable = about["target_kind"] == "real" or bool(((judgement > 0) & (judgement < 1)).all())
+        require(probable, f"{part} gives what is no probability")
 
 
 def _are_finite(*arrays: npt.NDArray[Any]) -> bool:
