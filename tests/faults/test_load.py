@@ -23,6 +23,7 @@ from ringleader.model.start import start_state
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import memory, parts
 from ringleader.snapshot.parameters import RANDOM_SWEEPS
+from ringleader.tables.read import open_relation
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -66,6 +67,13 @@ def test_labels_of_every_target_have_their_own_rows() -> None:
         rows = labelled_rows(problem, state, number)
         assert np.array_equal(rows, state.rows(target.mode)[target.codes])
     assert [problem.targets_of(mode) for mode in range(3)] == [[0, 2], [], [1, 3]]
+
+
+@pytest.mark.parametrize(("memory", "threads"), [("400MB", 1), ("512MiB", 1), ("900MB", 2), ("8GB", 4)])
+def test_little_memory_is_not_shared_by_many_threads(memory: str, threads: int) -> None:
+    """Joins of many ids that have less than this each run out of memory, where one thread spills to disk."""
+    with open_relation(nobody_twice(10), memory_limit=memory, threads=4) as relation:
+        assert relation.rows("SELECT current_setting('threads')")[0][0] == threads
 
 
 def test_what_cannot_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:

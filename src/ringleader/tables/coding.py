@@ -108,6 +108,9 @@ class Coding:
     def grouped(self) -> GroupedRows:
         """All rows grouped and sorted by DuckDB, which spills to disk as needed."""
         relation, axes = self.checked.relation, range(len(self.sizes))
+        relation.rows(
+            "SET preserve_insertion_order = false"
+        )  # it would hold rows in memory until those before are there
         for k, values in self._numbers.items():
             codes = pa.array(np.arange(len(values), dtype=np.int32))
             relation.connection.register(f"num_{k}", pa.table({"x": pa.array(values), "code": codes}))

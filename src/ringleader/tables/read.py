@@ -27,6 +27,8 @@ from ringleader.tables.schema import Axis, Schema, parse_modes, resolve, roles_c
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
 DATABASE_SHARE = 0.7
+MEMORY_A_THREAD = 300_000_000
+"""Bytes of the database for each of its threads: with less, joins of many ids run out of memory instead of spilling."""
 LEAST_MEMORY = 64_000_000
 """Bytes without which DuckDB reads nothing."""
 
@@ -53,15 +55,17 @@ def open_relation(
     import duckdb
 
     limit = parse_memory(memory_limit)
+    database = int(limit * DATABASE_SHARE)
+    at_once = max(1, min(threads or machine.processors(), database // MEMORY_A_THREAD))
     with temporary_folder(temp_directory) as folder, _clear_errors(folder):
         connection = duckdb.connect()
         try:
             for setting in (
                 # The rest is for the arrays that leave DuckDB while it still holds its own.
-                f"SET memory_limit = '{int(limit * DATABASE_SHARE) // 1_000_000}MB'",
+                f"SET memory_limit = '{database // 1_000_000}MB'",
                 f"SET temp_directory = {quoted(folder / 'spill')}",
                 "SET TimeZone = 'UTC'",
-                f"SET threads = {threads or machine.processors()}",
+                f"SET threads = {at_once}",
             ):
                 connection.execute(setting).fetchall()
             # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
