@@ -325,7 +325,7 @@ def _show(summary: dict[str, Any]) -> None:
         print(f"resumed after sweep {summary['resumed_from']}")
     rank = f", effective rank {summary['effective_rank']:.1f} of {summary['rank']}" if summary["effective_rank"] else ""
     where = "" if summary["device"] == "cpu" else f" on {harmless(summary['device'])}"
-    print(f"{counted(summary['sweeps'], 'sweep')} in {summary['seconds']:.1f} s{where}{rank}")
+    print(f"learned in {summary['seconds']:.1f} s: {counted(summary['sweeps'], 'sweep')}{where}{rank}")
     mode = "seller" if "seller" in summary["modes"] else next(iter(summary["modes"]))
     words = ["ringleader", "score", summary["model"], "--mode", mode]
     print(f"model written to {summary['model']}; next: {harmless(shlex.join(words), 400)}")
