@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -162,6 +164,13 @@ def test_a_wider_interval_holds_the_narrower() -> None:
     narrow, wide = fitted(interval=0.5)[0].predict(), fitted(interval=0.99)[0].predict()
     assert (wide.lower < narrow.lower).all()
     assert (wide.upper > narrow.upper).all()
+
+
+def test_no_end_of_an_interval_is_certain() -> None:
+    head = fitted()[0]
+    judged = dataclasses.replace(head, root=1e4 * head.root, floor=-np.inf).judge()
+    assert judged.upper.max() > 1 - 1e-15 and judged.lower.min() < 1e-300
+    assert all(((end > 0) & (end < 1)).all() for end in judged)
 
 
 def test_predicting_the_population_again_gives_the_same() -> None:

@@ -146,7 +146,10 @@ class Head:
         return self.layout.contributions(levels, self.weights, len(self.names))
 
     def _scaled(self, predictor: Floats) -> Floats:
-        return logistic(with_floor(predictor, self.floor)) if self.target_kind == "binary" else predictor
+        if self.target_kind != "binary":
+            return predictor
+        # Nothing is certain: log-odds above 37 round to 1.
+        return np.clip(logistic(with_floor(predictor, self.floor)), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
 
     def _levels_of(self, features: npt.ArrayLike, suspicion: npt.ArrayLike | None) -> Levels:
         reads_suspicion = bool(self.names) and self.names[-1] == EVIDENCE_NAME
