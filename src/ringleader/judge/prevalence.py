@@ -70,7 +70,7 @@ def matching_shift(log_odds: Floats, prevalence: float, floor: float = -np.inf) 
     """
     from scipy.optimize import brentq
 
-    reach = 40.0 + float(np.abs(log_odds).max(initial=0.0))
+    reach = 40.0 + float(np.abs(log_odds).max(initial=0.0) + abs(logit(prevalence)))
 
     def excess(shift: float) -> float:
         return float(logistic(with_floor(log_odds + shift, floor)).mean()) - prevalence

@@ -14,21 +14,22 @@ MANY_MODES, FEW_AT_ONCE = 8, 3
 
 
 def review_crowd(tensor: SparseTensor) -> Floats:
-    """How crowded the places of each cell are, (n_cells,): mean over all subsets of modes of the root of its surprise.
+    """How crowded the places of each cell are, (n_cells,): mean over the subsets of modes of the root of its surprise.
 
     A place is where some modes are as in the cell. The margins expect e = N prod(n_k / N) others there, with N in all
     and n_k of each of the entities; of one entity as many as of any other of its mode. The cell itself is there, so
     with c at the place where 1 + e are to be expected its surprise is c log(c / (1 + e)) - (c - 1 - e), 0 where c is
     less: what is there alone is no surprise, however rare. Its root grows as a number of standard deviations does.
     Each subset is taken in units of its own mean over the tensor, so that all count the same and none is chosen. For
-    tensors such as connections, views or logins; popularity is not taken out.
+    tensors such as connections, views or logins; popularity is not taken out. A rating is an opinion and no place.
     """
     modes = [k for k, v in enumerate(tensor.vocabularies) if v.kind in ("id", "category", "time")]
     total, places, whole = np.zeros(tensor.n_cells), 0, float(tensor.counts.sum())
     if not tensor.n_cells:
         return total
     margins = [np.bincount(tensor.coordinates[:, k], weights=tensor.counts) / whole for k in range(len(tensor.shape))]
-    for chosen, place in _places(tensor, modes, (), np.zeros(tensor.n_cells, np.int64)):
+    most = FEW_AT_ONCE if len(modes) > MANY_MODES else len(modes)
+    for chosen, place in _places(tensor, modes, most, (), np.zeros(tensor.n_cells, np.int64)):
         count = np.bincount(place, weights=tensor.counts)[place]
         if len(chosen) == 1:
             expected = np.full(tensor.n_cells, whole / max(int((margins[chosen[0]] > 0).sum()), 1))
@@ -46,12 +47,11 @@ def review_crowd(tensor: SparseTensor) -> Floats:
 
 
 def _places(
-    tensor: SparseTensor, modes: list[int], chosen: tuple[int, ...], place: Numbers
+    tensor: SparseTensor, modes: list[int], most: int, chosen: tuple[int, ...], place: Numbers
 ) -> Iterator[tuple[tuple[int, ...], Numbers]]:
-    """Every subset of ``modes`` that adds to ``chosen``, and the number of each cell's place there, (n_cells,)."""
-    many = len(chosen) + len(modes) > MANY_MODES and len(chosen) >= FEW_AT_ONCE
-    for at, k in enumerate(modes if not many else ()):
+    """Every subset that adds ``most`` of ``modes`` or fewer to ``chosen``, and each cell's place there, (n_cells,)."""
+    for at, k in enumerate(modes if most else ()):
         # Numbered anew for each mode: products of many sizes would not fit into 64 bits.
         inner = np.unique(place * tensor.shape[k] + tensor.coordinates[:, k], return_inverse=True)[1].reshape(-1)
         yield (*chosen, k), inner
-        yield from _places(tensor, modes[at + 1 :], (*chosen, k), inner)
+        yield from _places(tensor, modes[at + 1 :], most - 1, (*chosen, k), inner)
