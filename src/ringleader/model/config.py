@@ -120,7 +120,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # five digits (docs/performance.md).
     "default": {"start": "lockstep", "dtype": "float32"},
     # The published model and head with the cures of model.md section 5. It starts from lockstep and its head reads
-    # evidence beside rows: AUC of sellers / reviewers 0.988 / 0.920, where rows alone had 0.647 / 0.726 from the same
+    # evidence beside rows: AUC of sellers / reviewers 0.992 / 0.946, where rows alone had 0.548 / 0.757 from the same
     # start and 0.782 / 0.737 from random ones (docs/benchmarks.md, "The published model"). Twenty steps bring a head to
     # its optimum; 5 and 100 have the same AUC to 0.001.
     "corrected": {
