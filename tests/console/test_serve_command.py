@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -68,9 +69,42 @@ def test_it_says_where_it_answers_logs_no_query_and_ends_when_told(folder: Path)
     assert server.returncode in (0, 130, -signal.SIGINT)
 
 
+def test_browsers_that_close_their_connections_do_not_end_it(folder: Path) -> None:
+    """The command ends by SIGPIPE where its output is a closed pipe; a connection that is closed is none of that."""
+    with process(folder) as (server, client):
+        place = (client.base_url.host, client.base_url.port)
+        for _ in range(50):  # refused before any thread has it, so that it is answered behind the end of the connection
+            with socket.create_connection(place) as browser:
+                browser.sendall(b"GET / HTTP/1.1\r\nHost: elsewhere\r\n\r\n")
+        assert client.get("/healthz").status_code == 200
+        assert server.poll() is None
+
+
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="choose another --port"):
         listening_socket("127.0.0.1", taken.getsockname()[1])
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"cannot listen on 192\.0\.2\.1 port 0: .*; choose another --host"):
+        listening_socket("192.0.2.1", 0)
+
+
+def test_a_folder_without_a_model_is_named_and_gets_no_log(tmp_path: Path) -> None:
+    for name in (".", "nothing"):
+        with pytest.raises(ModelFileError, match=r"there is no model in .*; name the folder that fit wrote"):
+            serve.command(str(tmp_path / name), host="127.0.0.1", port=0, no_browser=True)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_quiet_one_prints_its_link_and_nothing_else(folder: Path) -> None:
+    line = [*MAIN, "serve", str(folder), "--port", "0", "--no-browser", "--quiet"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        link = server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=60)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S+\n", link) and out == "" and "opening" not in err
 
 
 def test_without_the_extra_it_says_what_to_install(folder: Path, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Annotated
 
 import typer
 
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.terminal import VOICE, note, warn
-from ringleader.errors import SettingsError
+from ringleader.errors import ModelFileError, SettingsError
 from ringleader.runtime.stores import local_path
 from ringleader.wording import harmless
 
@@ -37,6 +38,8 @@ def command(
         raise SettingsError(INSTALL) from error
     if local_path(model) is None:
         raise SettingsError(f"the console needs a model on this machine: copy {model} to a folder here, and serve that")
+    from ringleader.snapshot.folder import is_model
+
     if not is_loopback(host):
         warn(
             f"warning: on {host} everyone who reaches this machine reaches the console, and what they send is not "
@@ -50,7 +53,9 @@ def command(
             print(json.dumps(address._asdict()), flush=True)
             return
         link = f"{address.url}/?token={address.token}"
-        if not VOICE.quiet:
+        if VOICE.quiet:
+            print(link, flush=True)
+        else:
             print(f"the console of {harmless(model, 400)} is open at\n\n    {link}\n", flush=True)
             note("the link works once; stop the console with Ctrl-C")
         if not no_browser:
@@ -59,5 +64,10 @@ def command(
 
             threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()  # some browsers stay in front
 
+    if not is_model(model):
+        raise ModelFileError(f"there is no model in {model}; name the folder that fit wrote")
+    # Of other commands a pipe that is closed is the end. Here it is a browser that went on to another page.
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     note(f"opening {model}", quiet=as_json)
     serve(model, host, port, ready, warn)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse
 from markupsafe import escape
 
@@ -111,7 +112,7 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=known)
 
     @router.post("/runs/{number}/restore")
-    def restore(number: int) -> Response:
+    def restore(number: Annotated[int, PathParameter(ge=1, le=2**62)]) -> Response:
         run = store.run(number)
         if run is None:
             raise UnknownError(f"there is no run {number}")

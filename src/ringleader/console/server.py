@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import sys
@@ -78,7 +79,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"cannot listen on {host} port {port}: {reason}; choose another --port") from error
+        # An address that is taken or forbidden is so by its port; others are no address of this machine.
+        other = "--port" if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise SettingsError(f"cannot listen on {host} port {port}: {reason}; choose another {other}") from error
     return listener
 
 
