@@ -42,6 +42,8 @@ FOUND = {
     "head_0.knots huge",
     "head_0.rank_offsets one huge",
     "head_0.source one huge",
+    "inputs-2.burst_0_expected of NaN",
+    "inputs-2.burst_0_start huge",
     "inputs-2.calendar_before short",
     "inputs-2.rank_places flat",
     "strangers.mode gone",

@@ -163,14 +163,14 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
     if kind == "suspicion":
         require(len(arrays["parts"]) == len(json.loads(arrays["names"].tobytes())) > 0, f"{part} lacks some parts")
     if kind == "inputs":
-        bursts = [array for name, array in arrays.items() if name.startswith("burst_")]
-        require(all(array.shape == (entities,) for array in bursts), f"bursts of {part} have a wrong shape")
+        bursts = {name: array for name, array in arrays.items() if name.startswith("burst_")}
+        require(all(array.shape == (entities,) for array in bursts.values()), f"bursts of {part} have a wrong shape")
         width = len(json.loads(arrays["about"].tobytes())["names"])
         require(arrays["values"].shape[1] == width, f"values of {part} have a wrong shape")
         if "ranks" in arrays:
             _check_ranks(part, arrays, width)
         if "calendar_occupied" in arrays:
-            _check_calendar(part, arrays)
+            _check_calendar(part, arrays, bursts)
     if kind == "head":
         _check_head(part, arrays, entities)
     if kind == "cores":
@@ -198,16 +198,21 @@ def _check_ranks(part: str, arrays: Arrays, width: int) -> None:
             require(fits and _are_finite(means), said)
 
 
-def _check_calendar(part: str, arrays: Arrays) -> None:
-    """The calendar of the market: as many shares as occupied bins, and one more."""
+def _check_calendar(part: str, arrays: Arrays, bursts: Arrays) -> None:
+    """The calendar of the market: as many shares as occupied bins, and one more; and the bursts, which lie in it."""
     said = f"the calendar of {part} does not fit together"
     occupied, before, rank = (arrays.get(f"calendar_{name}") for name in ("occupied", "before", "rank"))
     require(occupied is not None and occupied.ndim == 1 and occupied.dtype.kind == "i", said)
     require(before is not None and occupied is not None and before.shape == (len(occupied) + 1,), said)
     require(before is not None and _are_finite(before), said)
+    bins = json.loads(arrays["covariates"].tobytes())["calendar"]["n_bins"]
     if rank is not None and occupied is not None:
-        bins = json.loads(arrays["covariates"].tobytes())["calendar"]["n_bins"]
         require(rank.shape == (bins + 1,) and _are_codes(rank, len(occupied) + 1), said)
+    for name, burst in bursts.items():
+        within = burst.dtype.kind == "i" and (not burst.size or max(-int(burst.min()), int(burst.max())) <= bins)
+        require(
+            within if name.endswith("_start") else _are_finite(burst), f"{name} of {part} is outside of the calendar"
+        )
 
 
 def _check_head(part: str, arrays: Arrays, entities: int) -> None:
