@@ -46,6 +46,7 @@ FOUND = {
     "inputs-2.burst_0_start huge",
     "inputs-2.calendar_before short",
     "inputs-2.rank_places flat",
+    "transfer-0.parts empty",
     "strangers.mode gone",
     "strangers.number of text",
 }

@@ -162,6 +162,10 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
         require(array.dtype.kind != "f" or np.isfinite(array).all(), f"{name} of {part} is not finite")
     if kind == "suspicion":
         require(len(arrays["parts"]) == len(json.loads(arrays["names"].tobytes())) > 0, f"{part} lacks some parts")
+    if kind == "transfer" and "none" not in arrays:
+        names = json.loads(arrays["about"].tobytes())["names"], json.loads(arrays["neighbour_names"].tobytes())
+        fits = (len(arrays["parts"]), len(arrays["neighbours"])) == tuple(map(len, names)) and len(names[0]) > 0
+        require(fits, f"{part} lacks some parts")
     if kind == "inputs":
         bursts = {name: array for name, array in arrays.items() if name.startswith("burst_")}
         require(all(array.shape == (entities,) for array in bursts.values()), f"bursts of {part} have a wrong shape")
