@@ -43,7 +43,7 @@ test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow and not faults"
 
-# Faults of the disk at every call, kills, damage and forgery of every part, ten minutes of fuzz, load: two to three hours.
+# Faults of the disk at every call, kills, damage and forgery of every part, ten minutes of fuzz, load: an hour of one core.
 test-faults: $(VENV)/.installed-test
 	RINGLEADER_FUZZ_SECONDS=600 $(BIN)/python -m pytest -m "faults or not slow" tests/faults
 
