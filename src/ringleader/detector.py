@@ -173,8 +173,8 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         return "\n".join([made, *self.snapshot_.lines()]) if self.__sklearn_is_fitted__() else made
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = super().__getstate__()
-        return {name: kept[name] for name in kept if name != "_stored"}  # open files
+        state = super().__getstate__()
+        return {name: state[name] for name in state if name != "_stored"}  # open files
 
     def __sklearn_is_fitted__(self) -> bool:
         return "snapshot_" in self.__dict__

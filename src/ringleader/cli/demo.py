@@ -145,8 +145,8 @@ def _show(story: dict[str, Any]) -> None:
 def _own_name() -> str:
     """How this command is called here: by its name where the shell finds it, else by the path it was called by."""
     called = Path(sys.argv[0])
-    found = shutil.which("ringleader")
-    if called.name != "ringleader" or (found is not None and called.exists() and Path(found).samefile(called)):
+    installed = shutil.which("ringleader")
+    if called.name != "ringleader" or (installed is not None and called.exists() and Path(installed).samefile(called)):
         return "ringleader"
     return str(called)
 

@@ -40,9 +40,9 @@ def show_history(model: str, listed: History, *, as_json: bool) -> None:
         print_table(["batch", "taken in", "by", "reviews", "known already", "labels"], rows)
     else:
         typer.echo("this model does not say what it took in: it was written before ringleader kept a history")
-    kept = len(listed.generations)
+    generations = len(listed.generations)
     note(
-        f"{counted(kept, 'earlier generation')} can be gone back to with: ringleader undo"
-        if kept
+        f"{counted(generations, 'earlier generation')} can be gone back to with: ringleader undo"
+        if generations
         else "none of it can be undone"
     )

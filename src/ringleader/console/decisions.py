@@ -255,10 +255,10 @@ class DecisionStore:
     def run(self, number: int) -> RunRecord | None:
         with self._lock:
             row = self._database.execute("SELECT id, at, until, pinned, about FROM run WHERE id = ?", (number,))
-            found = row.fetchone()
-        if found is None:
+            stored = row.fetchone()
+        if stored is None:
             return None
-        i, at, until, pinned, about = found
+        i, at, until, pinned, about = stored
         return RunRecord(i, at, until, bool(pinned), json.loads(about))
 
     def integrity(self) -> str:

@@ -201,8 +201,8 @@ class Answer:
             named = {name.lower() for name, _ in own}
             fixed = [header for header in FIXED if header[0] not in named]
             if b"cache-control" not in named:
-                kept = b"no-cache" if self.scope["path"].startswith("/static/") else b"no-store"
-                fixed.append((b"cache-control", kept))
+                caching = b"no-cache" if self.scope["path"].startswith("/static/") else b"no-store"
+                fixed.append((b"cache-control", caching))
             message = {**message, "headers": [*own, *fixed]}
         await self.send(message)
 

@@ -243,8 +243,8 @@ def page_router(pages: Pages) -> APIRouter:
             raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
         account = pages.described.account(served, mode, code, target or None, partners=False)
         window = (first, last) if first is not None and last is not None else None
-        found = reviews(served, pages.addresses(served), account, start=start, window=window)
-        return pages.fragment("reviews.html.j2", reviews=found)
+        listed = reviews(served, pages.addresses(served), account, start=start, window=window)
+        return pages.fragment("reviews.html.j2", reviews=listed)
 
     @router.post("/whatif")
     async def ask(
@@ -301,9 +301,9 @@ def page_router(pages: Pages) -> APIRouter:
             "since": since,
         }
         next_url = addresses.listing(mode, **shown, target=target, after=following) if following else ""
-        found = page_rows(console, served, addresses, mode, codes, name)
+        page = page_rows(console, served, addresses, mode, codes, name)
         if rows:
-            return pages.fragment("list_rows.html.j2", rows=found, next_url=next_url)
+            return pages.fragment("list_rows.html.j2", rows=page, next_url=next_url)
         note = standing.note
         numbers = [(str(c.number), f"core {c.number}") for c in served.cores if mode in c.members][:200]
         return pages.render(
@@ -317,7 +317,7 @@ def page_router(pages: Pages) -> APIRouter:
             filters=shown,
             choices={**CHOICES, "core": [("", "any"), ("any", "in a core"), *numbers]},
             column="Value" if standing.is_real else "Probability" if standing.has_probability else "Suspicion",
-            rows=found,
+            rows=page,
             next_url=next_url,
             target=target,
         )

@@ -239,19 +239,19 @@ class Standing:
 
     def _few(self, filters: Filters, cores: Cores) -> Numbers | None:
         """The accounts that can pass, where they are known to be few."""
-        found: list[Numbers] = []
+        matches: list[Numbers] = []
         if filters.core:
             wanted = [c for c in cores if filters.core in ("any", str(c.number)) and self.population.name in c.members]
             codes = [c.members[self.population.name].codes.astype(np.int64) for c in wanted]
-            found.append(np.unique(np.concatenate([np.zeros(0, np.int64), *codes])))
+            matches.append(np.unique(np.concatenate([np.zeros(0, np.int64), *codes])))
         if filters.q:
             low, high = self.population.prefixed(filters.q)
             if high - low <= FEW:
-                found.append(self.population.codes_in_range(low, high))
-        if not found:
+                matches.append(self.population.codes_in_range(low, high))
+        if not matches:
             return None
-        few = found[0]
-        for other in found[1:]:
+        few = matches[0]
+        for other in matches[1:]:
             few = np.intersect1d(few, other)
         return few
 

@@ -71,9 +71,9 @@ class Ahead:
                     self._served, self._found = served, {}
                 if (mode, by, target) not in self._found:
                     self._found[mode, by, target] = upcoming(served, mode, by, decided, AHEAD, target)
-                found = self._found[mode, by, target]
+                order = self._found[mode, by, target]
             out = {*decided, *passed}
-            first = next((code for code in found if code not in out), None)
+            first = next((code for code in order if code not in out), None)
             if first is not None:
                 return [first]
         return upcoming(served, mode, by, [*decided, *passed], 1, target)

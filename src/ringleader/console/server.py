@@ -59,10 +59,10 @@ def own_hosts(host: str, port: int) -> set[str]:
         own = socket.gethostname()
         names |= {"127.0.0.1", "localhost", "[::1]", own.lower()}
         try:
-            found = {str(entry[4][0]) for entry in socket.getaddrinfo(own, None)}
+            addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(own, None)}
         except OSError:
-            found = set()
-        names |= {f"[{address}]" if ":" in address else address for address in found}
+            addresses = set()
+        names |= {f"[{address}]" if ":" in address else address for address in addresses}
     else:
         names.add(f"[{host}]" if ":" in host else host.lower())
     return {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())

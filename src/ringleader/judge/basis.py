@@ -105,12 +105,12 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
 
     def rank(j: int) -> tuple[Floats, Floats]:
         """Fills the levels of a column; its distinct values and their ranks."""
-        found = rank_values(peers, np.ascontiguousarray(features[:, j]))
-        levels[:, j] = _level(found.places / n)
-        last = max(found.total - 1, 0)
-        picked = np.unique(np.linspace(0, last, min(TABLE, found.total)).astype(np.int64)) - found.first
-        picked = picked[(picked >= 0) & (picked < len(found.distinct))]
-        mine = found.distinct[picked], found.distinct_places[picked] / n
+        ranked = rank_values(peers, np.ascontiguousarray(features[:, j]))
+        levels[:, j] = _level(ranked.places / n)
+        last = max(ranked.total - 1, 0)
+        picked = np.unique(np.linspace(0, last, min(TABLE, ranked.total)).astype(np.int64)) - ranked.first
+        picked = picked[(picked >= 0) & (picked < len(ranked.distinct))]
+        mine = ranked.distinct[picked], ranked.distinct_places[picked] / n
         values, places = (np.concatenate(part) for part in zip(*gather(peers, mine), strict=True))
         return values, places
 

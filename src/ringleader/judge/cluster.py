@@ -33,19 +33,19 @@ Arrays = dict[str, Any]
 
 
 class LabelFreePart(NamedTuple):
-    """What a worker tells the driver of what it found: by mode of its entities, and what it keeps, by part."""
+    """What a worker tells the driver of what it found: by mode of its entities, and what it holds, by part."""
 
     suspicions: dict[int, Suspicion]
     evidence: dict[int, Floats]
-    inputs: dict[int, Arrays]  # packed, without what is kept; of the modes of ids
-    kept: dict[str, dict[str, HeldRows]]
+    inputs: dict[int, Arrays]  # packed, without what is held; of the modes of ids
+    held: dict[str, dict[str, HeldRows]]
 
 
 class HeldSignals:
     """What no label enters, found by workers, who keep the most of it.
 
-    label_free : as the driver has it; arrays that lie with the workers have their size there and no content
-    kept       : by part of a model, the names of its arrays that lie with the workers
+    label_free   : as the driver has it; arrays that lie with the workers have their size there and no content
+    with_workers : by part of a model, the names of its arrays that lie with the workers
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class HeldSignals:
         self._restarts = -1
         parts = self._find()
         held = {
-            part: {name: elsewhere([found.kept[part][name] for found in parts]) for name in arrays}
-            for part, arrays in parts[0].kept.items()
+            part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
+            for part, arrays in parts[0].held.items()
         }
-        self.kept = {part: frozenset(arrays) for part, arrays in held.items()}
+        self.with_workers = {part: frozenset(arrays) for part, arrays in held.items()}
         inputs = {
             mode: _joined([part.inputs[mode] for part in parts], held[f"inputs-{mode}"]) for mode in parts[0].inputs
         }
@@ -82,61 +82,61 @@ class HeldSignals:
         )
         self.label_free = LabelFree(signals, columns, inputs)
 
-    def write(self, part: str, given: Mapping[str, Any], spans: Spans, write: Write) -> list[Any]:
+    def write(self, part: str, on_driver: Mapping[str, Any], spans: Spans, write: Write) -> list[Any]:
         """The arrays of a part in pieces, each written by a worker; what ``write`` returned, in their order.
 
-        given : arrays of the part that the driver has; spans : as ``ClusterLearner.write_rows``.
+        on_driver : the other arrays of the part; spans : as ``ClusterLearner.write_rows``.
         """
 
         def arguments() -> list[tuple[Any, ...]]:
             count = self.cluster.workers.count
-            first = sorted(self.kept).index(part)  # small parts are not all written by the same worker
+            first = sorted(self.with_workers).index(part)  # small parts are not all written by the same worker
             writers = [(first + number * count // len(spans)) % count for number in range(len(spans))]
-            small = [{name: _rows(given[name], span[name]) for name in span if name in given} for span in spans]
+            small = [{name: _rows(on_driver[name], span[name]) for name in span if name in on_driver} for span in spans]
             return [
                 (part, spans, writers, [own if writers[n] == rank else {} for n, own in enumerate(small)], write)
                 for rank in range(count)
             ]
 
         results: list[dict[int, Any]] = self.cluster.run(write_held, arguments, before=[self._find_again])
-        written = {number: result for found in results for number, result in found.items()}
+        written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]
 
     def gathered(self, part: str) -> Arrays:
         """The arrays of a part that lie with the workers."""
-        names = sorted(self.kept[part])
-        found = self.cluster.run(
+        names = sorted(self.with_workers[part])
+        shares = self.cluster.run(
             held_rows, lambda: [(part, names)] * self.cluster.workers.count, before=[self._find_again]
         )
-        return {name: np.concatenate([arrays[name] for arrays in found]) for name in names}
+        return {name: np.concatenate([arrays[name] for arrays in shares]) for name in names}
 
     def whole(self) -> LabelFree:
         """All of it in this process."""
-        told, arrays = self.label_free.signals, {part: self.gathered(part) for part in self.kept}
-        packed = told.lockstep.to_arrays() | arrays["lockstep"]
+        known, arrays = self.label_free.signals, {part: self.gathered(part) for part in self.with_workers}
+        packed = known.lockstep.to_arrays() | arrays["lockstep"]
         lockstep, evidence = Lockstep.from_arrays(packed), ReviewEvidence(**arrays["evidence"])
         strangers = Strangers(**arrays["strangers"])
         inputs = {
             mode: unpack_inputs(pack_inputs(self.label_free.inputs(mode)) | arrays[f"inputs-{mode}"])
-            for mode in range(len(told.tensor.shape))
+            for mode in range(len(known.tensor.shape))
             if f"inputs-{mode}" in arrays
         }
         signals = Signals(
-            told.tensor,
-            told.actor,
+            known.tensor,
+            known.actor,
             lambda: evidence,
             lambda: lockstep,
-            suspicions={mode: told.suspicion(mode) for mode in range(len(told.tensor.shape))},
-            evidence={mode: told.evidence(mode) for mode in range(len(told.tensor.shape))},
+            suspicions={mode: known.suspicion(mode) for mode in range(len(known.tensor.shape))},
+            evidence={mode: known.evidence(mode) for mode in range(len(known.tensor.shape))},
             find_strangers=lambda: strangers,
             behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
         )
         return LabelFree(signals, self.columns, inputs)
 
     def _find(self) -> list[LabelFreePart]:
-        found: list[LabelFreePart] = self.cluster.run(_label_free, self._arguments, before=self._before)
+        parts: list[LabelFreePart] = self.cluster.run(_label_free, self._arguments, before=self._before)
         self._restarts = self.cluster.workers.restarts
-        return found
+        return parts
 
     def _find_again(self) -> None:
         """Where workers were lost since: new ones find what the others held."""
@@ -154,8 +154,8 @@ class HeldSignals:
         cluster, shares = self.cluster, []
         for rank in range(cluster.workers.count):
             own = {
-                mode: ModeCovariates(given.names, given.values[slice(*cluster.bounds[mode][rank : rank + 2])])
-                for mode, given in self.columns.items()
+                mode: ModeCovariates(table.names, table.values[slice(*cluster.bounds[mode][rank : rank + 2])])
+                for mode, table in self.columns.items()
             }
             shares.append((cluster.actor, own, cluster.workers.threads))
         return shares
@@ -198,11 +198,11 @@ def _label_free(
         "strangers": signals.strangers._asdict(),
         **{f"inputs-{k}": {n: a for n, a in packed.items() if n.startswith(ROWS)} for k, packed in inputs.items()},
     }
-    kept = {
+    held = {
         part: {name: HeldRows.of(array) for name, array in arrays.items()} for part, arrays in memory["held"].items()
     }
-    told = {
+    for_driver = {
         k: {name: array for name, array in packed.items() if name == WANTED or not name.startswith(ROWS)}
         for k, packed in inputs.items()
     }
-    return LabelFreePart(suspicions, evidence, told, kept)
+    return LabelFreePart(suspicions, evidence, for_driver, held)

@@ -82,8 +82,8 @@ def _review_counts(tensor: SparseTensor, mode: int) -> npt.NDArray[np.int64]:
         some = slice(start, start + CELLS_AT_ONCE)
         codes, counts = tensor.coordinates[some, mode], tensor.counts[some]
         low = int(codes.min())  # of the first mode these are few: its cells are in the order of their codes
-        found = np.bincount(codes - low, weights=counts)
-        total[low : low + len(found)] += found.astype(np.int64)
+        totals = np.bincount(codes - low, weights=counts)
+        total[low : low + len(totals)] += totals.astype(np.int64)
     return total
 
 

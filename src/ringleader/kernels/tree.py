@@ -45,20 +45,20 @@ def part_level(leaves: int) -> int:
 def whole_nodes(first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Numbers, Numbers, Numbers]:
     """The fewest nodes that cover leaves ``first`` to below ``last`` of each of many sums: sum, level and place."""
     begins, ends = np.array(first, np.int64, ndmin=1), np.array(last, np.int64, ndmin=1)
-    found: list[npt.NDArray[np.int64]] = []
+    levels: list[npt.NDArray[np.int64]] = []
     level = 0
     while (begins < ends).any():
         # A node that is the right half of its parent is taken at the front, one that is a left half at the end.
         for odd, place in (((begins & 1) == 1, begins), ((ends & 1) == 1, ends - 1)):
             taken = np.flatnonzero(odd & (begins < ends))
-            found.append(np.stack([taken, np.full(len(taken), level), place[taken]], axis=1))
+            levels.append(np.stack([taken, np.full(len(taken), level), place[taken]], axis=1))
             if place is begins:
                 begins = begins + (odd & (begins < ends))
             else:
                 ends = ends - (odd & (begins < ends))
         begins, ends = begins // 2, ends // 2
         level += 1
-    every = np.concatenate([np.zeros((0, 3), np.int64), *found])
+    every = np.concatenate([np.zeros((0, 3), np.int64), *levels])
     order = np.lexsort((every[:, 2] << every[:, 1], every[:, 0]))
     return every[order, 0], every[order, 1], every[order, 2]
 

@@ -86,11 +86,11 @@ class ClusterLearner:
 
     def _evidence(self, problem: Problem, state: State) -> ReviewEvidence:
         self._hold(problem, state)
-        found = ReviewEvidence(*(np.empty(problem.tensor.n_cells) for _ in ReviewEvidence._fields))
+        evidence = ReviewEvidence(*(np.empty(problem.tensor.n_cells) for _ in ReviewEvidence._fields))
         for numbers, part in self.workers.run(_evidence_of_part, [()] * self.workers.count):
-            for whole, column in zip(found, part, strict=True):
+            for whole, column in zip(evidence, part, strict=True):
                 whole[numbers] = column
-        return found
+        return evidence
 
     def keep_evidence(self, problem: Problem, state: State, edges: Sequence[int]) -> None:
         """The same, which stays with the workers: each has that of cells ``edges[p]`` to below ``edges[p + 1]``.
@@ -125,16 +125,16 @@ class ClusterLearner:
         spans : by piece, the rows [low, high) of each array that it has. write : of the number and the arrays of a
         piece; it runs in the worker. ``state`` is one that the workers hold.
         """
-        given = {name: array for name, array in state.to_arrays().items() if name not in CARRIED}
+        common = {name: array for name, array in state.to_arrays().items() if name not in CARRIED}
         edges = [int(edge) for edge in state.starts]
         writers = [self._nearest(edges, span) for span in spans]
-        parts = [{name: given[name][low:high] for name, (low, high) in s.items() if name in given} for s in spans]
+        parts = [{name: common[name][low:high] for name, (low, high) in s.items() if name in common} for s in spans]
         tasks = [
             (edges, spans, writers, [part if writers[n] == rank else {} for n, part in enumerate(parts)], write)
             for rank in range(self.workers.count)
         ]
         results: list[dict[int, Any]] = self.workers.run(write_state, tasks)
-        written = {number: result for found in results for number, result in found.items()}
+        written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]
 
     def _nearest(self, edges: list[int], span: Mapping[str, tuple[int, int]]) -> int:
@@ -208,8 +208,8 @@ class ClusterLearner:
         """The evidence of the labelled entities, target by target; empty where no head reads it."""
         if not len(state.evidence) or self._dealt is None:
             return np.zeros(0)
-        found = [labelled_evidence(self._dealt, state, target) for target in range(len(self._dealt.targets))]
-        return np.concatenate([np.zeros(0), *found])
+        by_target = [labelled_evidence(self._dealt, state, target) for target in range(len(self._dealt.targets))]
+        return np.concatenate([np.zeros(0), *by_target])
 
     def _collected(self, before: State, parts: list[Rows]) -> State:
         """The state of all workers together, with arrays of its own."""
@@ -310,22 +310,22 @@ def _evidence_of_part(memory: dict[str, Any], peers: Peers) -> tuple[Numbers, Re
     part.peers = peers
     assert part.rows is not None  # the driver has sent them
     part.open(part.rows, after=True)
-    found = part.review_evidence()
+    evidence = part.review_evidence()
     part.close(part.state)
-    return found
+    return evidence
 
 
 def _keep_evidence(memory: dict[str, Any], peers: Peers, edges: list[int]) -> None:
     """In a worker: find evidence, and keep that of its range of cells."""
-    numbers, found = _evidence_of_part(memory, peers)
+    numbers, evidence = _evidence_of_part(memory, peers)
     cuts = np.searchsorted(numbers, edges)
-    letters = [(numbers[a:b], *(column[a:b] for column in found)) for a, b in itertools.pairwise(cuts)]
+    letters = [(numbers[a:b], *(column[a:b] for column in evidence)) for a, b in itertools.pairwise(cuts)]
     first, last = edges[peers.rank], edges[peers.rank + 1]
-    kept = ReviewEvidence(*(np.empty(last - first) for _ in found))
+    own = ReviewEvidence(*(np.empty(last - first) for _ in evidence))
     for places, *columns in peers.exchange(letters):
-        for mine, column in zip(kept, columns, strict=True):
+        for mine, column in zip(own, columns, strict=True):
             mine[places - first] = column
-    memory["evidence"] = kept
+    memory["evidence"] = own
 
 
 def _release_part(memory: dict[str, Any], peers: Peers) -> None:

@@ -54,5 +54,5 @@ class found_once(Generic[R]):
             with own:
                 if self.name not in known:
                     known[self.name] = self.find(instance)
-        found: R = known[self.name]
-        return found
+        value: R = known[self.name]
+        return value

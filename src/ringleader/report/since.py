@@ -36,7 +36,7 @@ def changes(model: RingDetector, before: RingDetector, wanted: list[Subject], ac
     for subject in [s for s in wanted if s.main and s.mode in before.tensor_.modes]:
         parts += _moves(model, before, subject, accounts)
     parts += _groups(model, before)
-    if not any(found for _, found in parts):
+    if not any(rows for _, rows in parts):
         lead += " Nobody moved by much."
     return Since(lead, tuple(part for part in parts if part[1]))
 

@@ -71,8 +71,7 @@ class Worker:
     def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
         """Run a program up to its first exchange, or its end."""
         peers = _Peers(self.rank, self.count, self._inbox, self._outbox)
-        given = (call, peers, arguments, self._outbox)
-        self._thread = threading.Thread(target=self._run, args=given, daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(call, peers, arguments, self._outbox), daemon=True)
         self._thread.start()
         return self._next()
 

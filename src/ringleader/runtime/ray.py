@@ -202,8 +202,8 @@ class RayWorkers:
         size, ranks = self.count + 1, range(self.count)
         named = call.__name__.strip("_").replace("_", " ")  # as Ray's dashboard lists it
         answers = [
-            _as_list(actor.start.options(num_returns=size, name=named).remote(call, *given))
-            for actor, given in zip(self.actors, arguments, strict=True)
+            _as_list(actor.start.options(num_returns=size, name=named).remote(call, *own))
+            for actor, own in zip(self.actors, arguments, strict=True)
         ]
         for exchanges in itertools.count():
             ended = self._get([answer[0] for answer in answers])

@@ -197,8 +197,8 @@ class CellShare:
         begin = self.own(mode)[0] // run
         owner, level, node = whole_nodes(begin, begin + len(leaves))
         low, high = (node << level) - begin, ((node + 1) << level) - begin
-        found = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
-        mine = TreeNodes(owner, level, node, np.array(found).reshape(len(found), *leaves.shape[1:]))
+        nodes = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
+        mine = TreeNodes(owner, level, node, np.array(nodes).reshape(len(nodes), *leaves.shape[1:]))
         every = TreeNodes(*(np.concatenate(part) for part in zip(*gather(self.peers, mine), strict=True)))
         return np.asarray(join_nodes(every, [-(-self.shape[mode] // run)])[0])
 

@@ -80,13 +80,13 @@ def _behind(problem: Problem, ranges: Ranges, rank: int) -> Numbers:
     """Cells behind a range that belong to chunks which begin in it, ascending."""
     first, last = ranges.cells[rank : rank + 1], ranges.cells[rank + 1 : rank + 2]
     ends = [int(_end_of_last_chunk(first, last, size)[0]) for size in (CHUNK, LIKELIHOOD_PIECE)]
-    found: list[npt.NDArray[Any]] = [np.arange(int(last[0]), min(max(ends), ranges.n_cells))]
+    behind: list[npt.NDArray[Any]] = [np.arange(int(last[0]), min(max(ends), ranges.n_cells))]
     for mode, places in chunk_places(problem, ranges, rank).items():
         offsets, cells = problem.tensor.grouping(mode)
         begin = offsets[:-1] + places.last
         end = offsets[:-1] + np.minimum(_end_of_last_chunk(places.first, places.last, CHUNK), places.length)
-        found += [cells[begin[e] : end[e]] for e in np.flatnonzero(end > begin)]
-    return np.unique(np.concatenate(found)).astype(np.int64)
+        behind += [cells[begin[e] : end[e]] for e in np.flatnonzero(end > begin)]
+    return np.unique(np.concatenate(behind)).astype(np.int64)
 
 
 def _end_of_last_chunk(first: Numbers, last: Numbers, size: int) -> Numbers:

@@ -130,14 +130,14 @@ class Part:
                 here = self._own_rows(mode)
                 second[here], first[here] = rows.second[mode], statistics
         targets, self.label_places = [], []
-        begin, kept = 0, []
+        begin, label_numbers = 0, []
         for target in self.all_targets.targets:
             low, high = self.ranges.own(target.mode, self.peers.rank)
             mine = np.flatnonzero((target.codes >= low) & (target.codes < high))
             codes = table.places(target.mode, target.codes[mine])
             targets.append(Target(target.mode, target.name, target.kind, codes, target.values[mine]))
             self.label_places.append(mine)
-            kept.append(begin + mine)
+            label_numbers.append(begin + mine)
             begin += len(target.codes)
         self.problem = dataclasses.replace(self.all_targets, targets=tuple(targets))
         self.cavities = common.cavities.copy()
@@ -148,7 +148,7 @@ class Part:
                 place = int(table.starts[target.mode]) + target.codes
                 evidence[place] = self._evidence_of_labels(common, t)[self.label_places[t]]
         self.label_evidence = common.evidence
-        own_labels = np.concatenate([np.zeros(0, np.int64), *kept])
+        own_labels = np.concatenate([np.zeros(0, np.int64), *label_numbers])
         self.state = State(
             factors=table.rows,
             starts=table.starts,
@@ -256,11 +256,11 @@ class Part:
         """Nodes of sums over all cells, in chunks of ``size`` that begin in this worker's range."""
         first, last = (int(c) for c in self.ranges.cells[self.peers.rank : self.peers.rank + 2])
         owner, level, place = whole_nodes(-(-first // size), -(-last // size))
-        found = np.zeros((len(owner), *shape))
+        node_sums = np.zeros((len(owner), *shape))
         for n, (high, p) in enumerate(zip(level, place, strict=True)):
             end = min(((int(p) + 1) << int(high)) * size, self.ranges.n_cells)
-            found[n] = sums((int(p) << int(high)) * size - first, end - first)
-        return TreeNodes(owner, level, place, found)
+            node_sums[n] = sums((int(p) << int(high)) * size - first, end - first)
+        return TreeNodes(owner, level, place, node_sums)
 
     def _sweep_together(
         self, mode: int, rule: Rule, rate: float, terms: Terms, statistics: Statistics, cavity: Floats

@@ -49,12 +49,12 @@ def write_state(
     edges: list[int],
     spans: Spans,
     writers: list[int],
-    given: list[dict[str, Any]],
+    on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
     """In a worker: write the pieces of a state that fall to this one; results by piece.
 
-    edges : first row of each mode, and the number of rows; writers : by piece, who writes it; given : by piece, its
+    edges : first row of each mode, and the number of rows; writers : by piece, who writes it; on_driver : by piece, its
     arrays that the driver has.
     """
     part: Part = memory["part"]
@@ -65,7 +65,7 @@ def write_state(
     def blocks(name: str, span: Span) -> Iterator[tuple[int, Array]]:
         return _own_blocks(name, rows, part.ranges, peers.rank, edges, span)
 
-    return _write(peers, like, blocks, spans, writers, given, write)
+    return _write(peers, like, blocks, spans, writers, on_driver, write)
 
 
 def write_held(
@@ -74,7 +74,7 @@ def write_held(
     part: str,
     spans: Spans,
     writers: list[int],
-    given: list[dict[str, Any]],
+    on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
     """In a worker: the same of arrays that every worker holds a range of rows of, in the order of their numbers."""
@@ -87,7 +87,7 @@ def write_held(
         if low < high:
             yield low, held[name][low - first[name] : high - first[name]]
 
-    return _write(peers, held, blocks, spans, writers, given, write)
+    return _write(peers, held, blocks, spans, writers, on_driver, write)
 
 
 def held_rows(memory: dict[str, Any], peers: Peers, part: str, names: Iterable[str]) -> dict[str, Array]:
@@ -102,7 +102,7 @@ def _write(
     blocks: Callable[[str, Span], Iterator[tuple[int, Array]]],
     spans: Spans,
     writers: list[int],
-    given: list[dict[str, Any]],
+    on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
     """Send rows to those who write them, and write what falls to this worker; results by piece.
@@ -120,7 +120,7 @@ def _write(
     sent = {number: list(some) for number, some in itertools.groupby(arrived, key=lambda letter: letter[0])}
     results: dict[int, Any] = {}
     for number in (number for number, writer in enumerate(writers) if writer == peers.rank):
-        arrays = dict(given[number])
+        arrays = dict(on_driver[number])
         for name in (name for name in like if name in spans[number]):
             low, high = spans[number][name]
             arrays[name] = np.zeros((high - low, *like[name].shape[1:]), like[name].dtype)

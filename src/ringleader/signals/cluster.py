@@ -61,11 +61,11 @@ class ClusterSignals:
         places: list[int] = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
         return places
 
-    def release(self, *, found: bool = False) -> None:
-        """Give back the memory of the workers: of their cells, and of what they found where ``found``."""
+    def release(self, *, results: bool = False) -> None:
+        """Give back the memory of the workers: of their cells, and of what they found where ``results``."""
         self._dealt = False
-        self._has_lockstep = self._has_lockstep and not found
-        names = ("cells", *(FOUND if found else ()))
+        self._has_lockstep = self._has_lockstep and not results
+        names = ("cells", *(FOUND if results else ()))
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones
             self.workers.run(_release, [(names,)] * self.workers.count)
 
@@ -138,7 +138,7 @@ def _lockstep(
 ) -> LockstepPart:
     """In a worker: lockstep of its cells and actors."""
     share = held_cells(memory, peers)
-    found = find_lockstep(share, settings, actor=actor, threads=threads)
+    lockstep = find_lockstep(share, settings, actor=actor, threads=threads)
     share.forget()
-    memory["lockstep"] = found.without_pairs(slice(None))
-    return LockstepPart(found.pairs_alone(0, found.both.direct[:0]), found.both.direct)
+    memory["lockstep"] = lockstep.without_pairs(slice(None))
+    return LockstepPart(lockstep.pairs_alone(0, lockstep.both.direct[:0]), lockstep.both.direct)

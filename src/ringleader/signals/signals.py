@@ -78,10 +78,10 @@ class Signals:
     @found_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
-        found = self._find_strangers()
-        for array in found:
+        crowds = self._find_strangers()
+        for array in crowds:
             frozen(array)
-        return found
+        return crowds
 
     def _compute_strangers(self) -> Strangers:
         settings = self.lockstep.settings

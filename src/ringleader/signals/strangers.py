@@ -55,7 +55,7 @@ def find_strangers(
     cells : all, or those that this process holds; boost, attack and the result are of the cells held here.
     """
     home = as_share(cells)
-    found = _nobody(home.tensor.n_cells)
+    crowds = _nobody(home.tensor.n_cells)
     roles = assign_roles(home.tensor, actor, settings.items)
     windows = settings.replace(window_weeks=WINDOW_WEEKS, phases=2 if roles.window_time is not None else 1)
     for mode in roles.items if home.n_cells else ():
@@ -64,10 +64,10 @@ def find_strangers(
         alone, on_sides = actors.move(alone, there), [home.move(side, there) for side in (boost, attack)]
         loudest = _loudest(there, actor, alone, on_sides, windows, windows.phases * len(roles.items))
         seen = Strangers(*(there.move(column, home) for column in loudest))
-        louder = seen.ratios > found.ratios
-        for name, column in found._asdict().items():
+        louder = seen.ratios > crowds.ratios
+        for name, column in crowds._asdict().items():
             column[louder] = getattr(seen, name)[louder]
-    return found
+    return crowds
 
 
 def _nobody(n: int) -> Strangers:
@@ -86,7 +86,7 @@ def _loudest(
     times = np.zeros(n, np.int64)
     if time is not None:
         times = np.asarray(tensor.vocabularies[time].values, np.int64)[tensor.coordinates[:, time]]
-    found = _nobody(n)
+    loudest = _nobody(n)
     for places in cuts_on(tensor, actor, share.mode, settings):
         first = np.full(places.n_windows, np.iinfo(np.int64).max)
         np.minimum.at(first, places.windows, times)
@@ -102,12 +102,12 @@ def _loudest(
             )
             doubt = np.log(looks * share.count(int((count > 0).sum())))
             ratio = np.maximum(ratio - doubt, 0.0)[crowds[cells]]
-            louder = ratio > found.ratios[cells]
+            louder = ratio > loudest.ratios[cells]
             cells, crowd = cells[louder], crowds[cells[louder]]
-            found.ratios[cells], found.mode[cells] = ratio[louder], share.mode
-            found.begin[cells] = first[places.windows[cells]]
-            found.number[cells], found.expected[cells] = count[crowd].astype(np.int64), expected[crowd]
-    return found
+            loudest.ratios[cells], loudest.mode[cells] = ratio[louder], share.mode
+            loudest.begin[cells] = first[places.windows[cells]]
+            loudest.number[cells], loudest.expected[cells] = count[crowd].astype(np.int64), expected[crowd]
+    return loudest
 
 
 def came_for_one(who: Codes, items: Codes, n_actors: int) -> Bools:

@@ -118,8 +118,8 @@ def _learn(
         check_memory(tensor, model_config(chosen, tensor, seed).rank, labels)
     config, rows, lockstep = _start(chosen, tensor, seed, cluster)
     if old is not None:
-        given = "backend" in (parameters["settings"] or {})
-        config = at_its_device(config, old, "cpu" if given else parameters.get("device", "auto"))
+        device = "cpu" if "backend" in (parameters["settings"] or {}) else parameters.get("device", "auto")
+        config = at_its_device(config, old, device)
     aligned = labels.align(tensor) if labels is not None else None
     warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
@@ -191,7 +191,7 @@ def _learn(
         pairs = cluster.lockstep() if lockstep is None else lockstep
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
-        cluster.release(found=writer is None)
+        cluster.release(results=writer is None)
         return_memory()
         if writer is not None:
             fitted.cores()  # before the heads, so that the memory of both is not needed at once
@@ -208,7 +208,7 @@ def _learn(
         return fitted, None
     writer.save(fitted, held)
     if cluster is not None:
-        cluster.release(found=True)
+        cluster.release(results=True)
     elif not is_large(max(tensor.shape)):
         return fitted, writer.stored
     return writer.read_back(fitted), writer.stored

@@ -152,10 +152,10 @@ class Store:
         with as_os_errors():
             self.filesystem.invalidate_cache()
             try:
-                found = self.filesystem.ls(self.path, detail=False)
+                entries = self.filesystem.ls(self.path, detail=False)
             except FileNotFoundError:
                 return []
-        inside = [str(path).rstrip("/").rpartition("/")[2] for path in found if self._is_inside(str(path))]
+        inside = [str(path).rstrip("/").rpartition("/")[2] for path in entries if self._is_inside(str(path))]
         return [name for name in inside if name]
 
     def is_free_of(self, left_behind: Callable[[str], bool]) -> bool:

@@ -45,8 +45,8 @@ def at_its_device(config: ModelConfig, stored: Stored, device: str) -> ModelConf
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a fit that was stopped."""
     names = (model_folder.UNFINISHED, MANIFEST)
-    found = [m for m in (model_folder.readable_manifest(place_of(folder), name) for name in names) if m is not None]
-    return any(not manifest.meta.get("complete") for manifest in found)
+    readable = [m for m in (model_folder.readable_manifest(place_of(folder), name) for name in names) if m is not None]
+    return any(not manifest.meta.get("complete") for manifest in readable)
 
 
 def what_changed(

@@ -192,10 +192,10 @@ class Snapshot:
     def core_finder(self) -> Callable[[], Cores]:
         """Finds the cores of the usual settings, once; snapshots of the same reviews share it."""
         tensor, signals, actor = self.tensor, self.signals, self.config.contrast
-        found = self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
+        find = self.derived.find_cores or cache(lambda: find_cores(tensor, signals.lockstep, actor=actor))
 
         def with_reviews() -> Cores:
-            cores = found()
+            cores = find()
             return cores if cores.tensor is tensor else replace(cores, tensor=tensor)
 
         return cache(with_reviews)
@@ -204,8 +204,8 @@ class Snapshot:
         """Groups that act in lockstep; those of the usual settings are found once."""
         if settings is None:
             return self.core_finder()
-        found = find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
-        return replace(found, tensor=self.tensor)
+        cores = find_cores(self.tensor, self.signals.lockstep, settings, actor=self.config.contrast)
+        return replace(cores, tensor=self.tensor)
 
     def verdicts(self, cores: Sequence[Core]) -> tuple[CoreVerdict, ...]:
         """How many members of each core abuse: by their probabilities where labels taught some, else by the signals."""

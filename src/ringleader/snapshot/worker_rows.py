@@ -27,15 +27,15 @@ class WorkerRows:
 
     def written(self, parts: Iterable[ModelPart], state: State) -> list[ModelPart]:
         """The parts of a model, those whose rows lie with the workers written by them."""
-        kept = self.signals.kept if self.signals is not None else {}
-        found = []
+        with_workers = self.signals.with_workers if self.signals is not None else {}
+        written = []
         for part in parts:
             if part.name == "state" and self.learner.holds(state):
                 part = part._replace(write=partial(self._write_state, state))
-            elif part.name in kept:
-                part = part._replace(write=partial(self._write_kept, part))
-            found.append(part)
-        return found
+            elif part.name in with_workers:
+                part = part._replace(write=partial(self._write_held, part))
+            written.append(part)
+        return written
 
     def _write_state(self, state: State, place: Place, cuts: Cuts, names: list[str]) -> list[Entry] | None:
         """The entries of the pieces; None where a worker is gone, or does not see the folder of another machine."""
@@ -46,14 +46,14 @@ class WorkerRows:
         except WorkerLost:
             return None  # the driver has the state too; the next sweep starts new workers
 
-    def _write_kept(self, part: ModelPart, place: Place, cuts: Cuts, names: list[str]) -> list[Entry]:
+    def _write_held(self, part: ModelPart, place: Place, cuts: Cuts, names: list[str]) -> list[Entry]:
         """The entries of the pieces. Where workers do not see the folder, they send the rows here."""
         signals = self.signals
-        assert signals is not None  # else it has kept nothing
+        assert signals is not None  # else workers hold nothing
         arrays: Any = part.make()  # of those that lie with the workers the size alone
         if self._seen(place):
-            given = {name: array for name, array in arrays.items() if name not in signals.kept[part.name]}
-            return signals.write(part.name, given, cuts.spans, _WritePiece(place.key(), names))
+            here = {name: array for name, array in arrays.items() if name not in signals.with_workers[part.name]}
+            return signals.write(part.name, here, cuts.spans, _WritePiece(place.key(), names))
         whole = arrays | signals.gathered(part.name)
         return [write_piece(place, name, piece_of(whole, span)) for name, span in zip(names, cuts.spans, strict=True)]
 

@@ -273,9 +273,9 @@ def number_column(checked: Checked, k: int, axis: Axis) -> SourceColumn:
         f"SELECT {x} AS x, {r} AS reason FROM {part.relation}"
         for part, x, r in zip(parts, numbers, reasons, strict=True)
     )
-    found = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
+    tallies = checked.relation.rows(f"SELECT x, count(*), reason IS NULL FROM ({union}) GROUP BY ALL ORDER BY x")
     by_value: Counter[float] = Counter()
-    for others in checked.relation.everyone(found):
+    for others in checked.relation.everyone(tallies):
         checked.dirty |= any(not good for _, _, good in others)
         by_value.update({x: count for x, count, good in others if good})
     distinct = np.array(sorted(by_value), dtype=np.float64)

@@ -131,15 +131,15 @@ def locate_in_store(url: str) -> list[ReviewFile]:
         with as_os_errors():
             filesystem.invalidate_cache()
             if glob.has_magic(path):
-                found = filesystem.glob(path, detail=True)
+                entries = filesystem.glob(path, detail=True)
                 root = path[: path.index(next(c for c in path if c in "*?["))].rpartition("/")[0]
             else:
-                found, root = filesystem.find(path, detail=True), path
+                entries, root = filesystem.find(path, detail=True), path
     except FileNotFoundError:
-        found, root = {}, path
+        entries, root = {}, path
     except OSError as error:
         raise InputError(f"{url!r} cannot be read: {error.strerror or error}") from error
-    sizes = {str(name): int(info["size"] or 0) for name, info in found.items() if info["type"] == "file"}
+    sizes = {str(name): int(info["size"] or 0) for name, info in entries.items() if info["type"] == "file"}
     if not sizes:
         raise InputError(f"there is no file or folder {url!r}")
     if list(sizes) == [path]:

@@ -140,8 +140,8 @@ def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     if not all(relation.everyone(all(part.types[k] in WHOLE_TYPES for part in parts))):
         return None
     union = " UNION ALL ".join(f"SELECT CAST({part.columns[k]} AS BIGINT) AS t FROM {part.relation}" for part in parts)
-    counts, found, firsts, lasts = _together(relation, f"SELECT count(*), count(t), min(t), max(t) FROM ({union})")
-    rows, there, first, last = sum(counts), sum(found), min(firsts, default=0), max(lasts, default=0)
+    counts, dated, firsts, lasts = _together(relation, f"SELECT count(*), count(t), min(t), max(t) FROM ({union})")
+    rows, there, first, last = sum(counts), sum(dated), min(firsts, default=0), max(lasts, default=0)
     unit = next((u for u, (low, high, _) in UNITS.items() if there and low <= first and last < high), None)
     if unit is None or there < rows or first <= 0 or first <= LAST_DATE:
         return None

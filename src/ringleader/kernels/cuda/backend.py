@@ -60,9 +60,9 @@ def _guarded(operation: Operation) -> Operation:
     """The operation on the first device, with the device's errors in words."""
 
     @functools.wraps(operation)
-    def guarded(self: CudaBackend, *given: Any, **named: Any) -> Any:
+    def guarded(self: CudaBackend, *arguments: Any, **named: Any) -> Any:
         with self.device.guard():
-            return operation(self, *given, **named)
+            return operation(self, *arguments, **named)
 
     return cast(Operation, guarded)
 
@@ -184,10 +184,10 @@ class CudaBackend:
         view, form = self._streamed(view), form_of(view, blocks.mode)
         here = self._copies.view(view, view.tuples if isinstance(view.tuples, StreamedTuples) else None)
         labelled, carries = len(terms.offsets) > 1 and len(terms.target) > 0, rule.action == STATISTICS
-        carried, kept, solved = CarriedArgument(), [], []
+        carried, held, solved = CarriedArgument(), [], []
         if carries:
-            kept = [self._here(statistics.second, view.factors.dtype), self._here(statistics.first, np.float64)]
-            carried = CarriedArgument(*(self._at(part) for part in kept))
+            held = [self._here(statistics.second, view.factors.dtype), self._here(statistics.first, np.float64)]
+            carried = CarriedArgument(*(self._at(part) for part in held))
         kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
 
         def launch(local: Local) -> None:
@@ -215,7 +215,7 @@ class CudaBackend:
                 entities = local.copies.device.host(local.lists.behind[0][0])
                 own = np.asarray(terms.offsets)[entities[terms.offsets[entities + 1] > terms.offsets[entities]]]
                 cavity[own] = local.copies.device.host(rows[local.copies.device.array(own)])
-        for target, part in zip(statistics[:2], kept, strict=False):
+        for target, part in zip(statistics[:2], held, strict=False):
             self._back(target, part)
 
     @_guarded
@@ -291,7 +291,7 @@ class CudaBackend:
         check_blocks(view, blocks)
         view, form = self._streamed(view), form_of(view, blocks.mode)
         whole, mode = form_of(view, blocks.mode, apart=False), blocks.mode
-        found = [np.full(len(view.tuples), np.nan) for _ in range(3)]
+        measured = [np.full(len(view.tuples), np.nan) for _ in range(3)]
 
         def launch(local: Local) -> None:
             copies, cells = local.copies, local.cells
@@ -302,21 +302,21 @@ class CudaBackend:
             copies.launch("leave_one_out", form, int(local.lists.count), arguments, shared)
             own = local.span[1] - local.span[0]  # negatives lie behind them
             places: Any = slice(None) if cells is None else copies.device.host(cells[:own])
-            for target, part in zip(found, out, strict=True):
+            for target, part in zip(measured, out, strict=True):
                 values = copies.device.host(part[:own])
                 target[places] = np.where(np.isnan(values), target[places], values)
 
         self._run(view, blocks, rule, form, launch, revisit=True)
-        return found[0], found[1], found[2]
+        return measured[0], measured[1], measured[2]
 
     @_guarded
     def lockstep_of_actors(
         self, groups: Groups, exposure: Exposure, rule: PairRule, scores: Floats, lengths: Numbers, span: Span
     ) -> pairs.Found:
-        given, found = (groups, exposure, rule, scores, lengths), None
+        question, answer = (groups, exposure, rule, scores, lengths), None
         if span == (0, len(groups.actor_offsets) - 1):
-            found = pairs.lockstep_of_actors(self._copies, *given)
-        return found or pairs.in_parts(functools.partial(self.host.lockstep_of_actors, *given), span)
+            answer = pairs.lockstep_of_actors(self._copies, *question)
+        return answer or pairs.in_parts(functools.partial(self.host.lockstep_of_actors, *question), span)
 
     def _moments(
         self, view: View, blocks: Blocks, rule: Rule, form: Form, own_row: Any = None

@@ -205,7 +205,7 @@ def source_text(name: str) -> str:
             return ""
         seen.add(name)
         text = (SOURCE / name).read_text().replace("#pragma once\n", "")
-        return re.sub(r'#include "(.+)"\n', lambda found: read(found[1]), text)
+        return re.sub(r'#include "(.+)"\n', lambda match: read(match[1]), text)
 
     return read(name)
 

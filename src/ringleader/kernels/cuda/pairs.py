@@ -78,12 +78,12 @@ def lockstep_of_actors(
     arrays = [POINTER(at(part)) for part in (begins, by_pair, first, values, beyond, rest)]
     _launch(copies, "judge_pairs", n_often, [meetings, chance, POINTER(at(often)), WHOLE(n_often), *arrays])
     by_member = _keys(xp, xp.concatenate([first, second]))
-    starts, found = _begins(xp, by_member, count), xp.empty(count)
-    arrays = [POINTER(at(part)) for part in (pair, rest, found)]
+    starts, by_membership = _begins(xp, by_member, count), xp.empty(count)
+    arrays = [POINTER(at(part)) for part in (pair, rest, by_membership)]
     arguments = [meetings, POINTER(at(starts)), POINTER(at(by_member)), WHOLE(total), *arrays]
     _launch(copies, "score_memberships", count, arguments)
     placed = xp.empty(count)
-    placed[copies.device.array(groups.spots, np.int64)] = found
+    placed[copies.device.array(groups.spots, np.int64)] = by_membership
     scores[:] = copies.device.host(placed)
     return _rows(copies, often, values, beyond, lengths)
 
@@ -112,26 +112,26 @@ def _meetings_of(copies: DeviceCopies, meetings: MeetingsArgument, often: Any) -
     filter_words = xp.zeros(1 << (FILTER_BITS - 5), np.uint32)
     known = [POINTER(at(often)), WHOLE(len(often))]
     _launch(copies, "mark_pairs", len(often), [*known, POINTER(at(filter_words))])
-    found = xp.empty(number, np.int64)
+    counts = xp.empty(number, np.int64)
     arguments = [meetings, *known, POINTER(at(filter_words))]
     nothing = [POINTER(None)] * 3
-    _launch(copies, "find_meetings", number, [*arguments, POINTER(None), POINTER(at(found)), *nothing])
-    places = xp.cumsum(found) - found
-    parts = [xp.empty(int(found.sum()), np.int32) for _ in range(3)]
+    _launch(copies, "find_meetings", number, [*arguments, POINTER(None), POINTER(at(counts)), *nothing])
+    places = xp.cumsum(counts) - counts
+    parts = [xp.empty(int(counts.sum()), np.int32) for _ in range(3)]
     written = [POINTER(at(part)) for part in parts]
-    _launch(copies, "find_meetings", number, [*arguments, POINTER(at(places)), POINTER(at(found)), *written])
+    _launch(copies, "find_meetings", number, [*arguments, POINTER(at(places)), POINTER(at(counts)), *written])
     return parts
 
 
 def _rows(copies: DeviceCopies, often: Any, values: Any, beyond: Any, lengths: Numbers) -> tuple[Codes, Floats, Floats]:
     """The pairs where one of the two LLRs is above 0, as the counterparts of each actor."""
     xp, host = copies.device.xp, copies.device.host
-    kept = xp.flatnonzero((values > 0) | (beyond > 0))
-    one, other = (often[kept] >> np.uint64(32)).astype(np.int64), often[kept].astype(np.uint32).astype(np.int64)
+    scored = xp.flatnonzero((values > 0) | (beyond > 0))
+    one, other = (often[scored] >> np.uint64(32)).astype(np.int64), often[scored].astype(np.uint32).astype(np.int64)
     actor, column = xp.concatenate([one, other]), xp.concatenate([other, one])
     order = xp.argsort(actor << 32 | column)
     lengths[:] = host(xp.bincount(actor, minlength=len(lengths)))
-    twice = xp.concatenate([kept, kept])[order]
+    twice = xp.concatenate([scored, scored])[order]
     return host(column[order].astype(np.int32)), host(values[twice]), host(beyond[twice])
 
 

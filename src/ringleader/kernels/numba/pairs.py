@@ -95,10 +95,10 @@ def lockstep_of_actors(
             together = 0.0
             for k in range(exposure.tastes.shape[1]):
                 together += exposure.tastes[i, k] * exposure.drawn[j, k]
-            plain = max(mu, rule.floor)
+            expected = max(mu, rule.floor)
             mu = max(mu * together, rule.floor)
             c = float(shared[j])
-            llr = c * logarithm_of_one(c / plain) - rates[j] - (c - plain) - rule.doubt if c > plain else 0.0
+            llr = c * logarithm_of_one(c / expected) - rates[j] - (c - expected) - rule.doubt if c > expected else 0.0
             beyond = c * logarithm_of_one(c / mu) - rates[j] - (c - mu) - rule.doubt if c > mu else 0.0
             if llr > 0.0 or beyond > 0.0:
                 if filled == len(columns):

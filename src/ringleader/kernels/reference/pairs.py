@@ -36,7 +36,7 @@ def lockstep_of_actors(
     shared = member @ member.T
     rates = (member * groups.log_rate) @ member.T
     chance = expectations(exposure)
-    plain = np.maximum(chance, rule.floor)
+    expected = np.maximum(chance, rule.floor)
     mu = np.maximum(chance * (exposure.tastes @ exposure.drawn.T), rule.floor)
     columns: list[int] = []
     values: list[float] = []
@@ -48,7 +48,7 @@ def lockstep_of_actors(
             c = shared[i, j]
             both = [
                 max(c * np.log(c / m[i, j]) - rates[i, j] - (c - m[i, j]) - rule.doubt, 0.0) if c > m[i, j] else 0.0
-                for m in (plain, mu)
+                for m in (expected, mu)
             ]
             if max(both) > 0.0:
                 columns.append(int(j))

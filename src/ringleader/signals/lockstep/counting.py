@@ -178,10 +178,10 @@ def _returned(share: CellShare, actor: int, members: Codes, sent: list[Tables], 
     first, last = share.own(actor)
     number = [int(((part.members >= first) & (part.members < last)).sum()) for part in sent]
     received = share.peers.exchange(np.split(scores, np.cumsum(number)[:-1]))
-    owner, found = _owners(share, actor, members), np.zeros(len(members))
+    owner, supports = _owners(share, actor, members), np.zeros(len(members))
     for rank, part in enumerate(received):
-        found[owner == rank] = part
-    return found
+        supports[owner == rank] = part
+    return supports
 
 
 def _support(share: CellShare, actor: int, meetings: Meetings, ties: sparse.csr_array, threads: int) -> Floats:
