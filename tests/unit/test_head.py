@@ -28,7 +28,7 @@ from ringleader.judge.posterior import (
     left_out,
     log_posterior,
 )
-from ringleader.judge.prevalence import estimate_prevalence, matching_shift
+from ringleader.judge.prevalence import estimate_prevalence, floor_of, matching_shift, with_floor
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real_head
 from ringleader.kernels.logistic import logistic
@@ -311,6 +311,14 @@ def test_bad_input_is_named() -> None:
     for wrong in ({"prevalence": 1.5}, {"knots": 2}, {"worth": 0.0}, {"linear_variance": -1.0}):
         with pytest.raises(SettingsError):
             fit_head(x, NAMES, [1, 2], [1.0, -1.0], settings=HeadSettings(**wrong))
+
+
+@pytest.mark.parametrize("prevalence", [1e-300, 1e-20, 0.5, 1 - 1e-15])
+@pytest.mark.parametrize("unremarkable", [0.0, 0.01, 0.9])
+def test_any_prevalence_can_be_matched(prevalence: float, unremarkable: float) -> None:
+    log_odds, floor = np.linspace(-9, 9, 50), floor_of(unremarkable, prevalence)
+    moved = with_floor(log_odds + matching_shift(log_odds, prevalence, floor), floor)
+    assert logistic(moved).mean() == pytest.approx(prevalence, rel=1e-9, abs=0.0)
 
 
 def test_prevalence_is_found_again_after_a_label_shift() -> None:

@@ -42,7 +42,10 @@ LEAST_ROOM = 0.05
 
 
 class HeadScores(NamedTuple):
-    """One number per entity: the additive predictor, what it stands for (a probability, or a value), and its bounds."""
+    """One number per entity: the additive predictor, what it stands for (a probability, or a value), and its bounds.
+
+    The predictor of a probability is its log-odds before the floor of the head.
+    """
 
     predictor: Floats
     value: Floats
@@ -65,7 +68,7 @@ class Judgement(NamedTuple):
 class Head:
     """A fitted head.
 
-    target_kind    : "binary" (the predictor is log-odds) or "real" (it is the value, in the unit of the target)
+    target_kind    : "binary" (the predictor is log-odds before the floor) or "real" (the value, in the target's unit)
     names          : the inputs, in the order of the contributions; the last is the suspicion where it was an input
     kind           : "additive"; "evidence" or "constant" where the labels could not be used; ``note`` says why
     prevalence     : share of abusive entities the probabilities are meant for; NaN for a real target
