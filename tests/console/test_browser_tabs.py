@@ -86,3 +86,30 @@ def test_a_session_that_has_ended_is_said_to_have(browser: Any, opened: Opened, 
         expect(tab.locator("#gone")).to_contain_text("The session has ended")
         tab.context.new_page().goto(opened.link())
         expect(tab.locator("#gone")).to_have_count(0)
+
+
+def test_what_is_taken_back_leaves_what_held_before_on_the_page(browser: Any, opened: Opened, expect: Any) -> None:
+    faults: list[str] = []
+    with tab_of(browser, opened, faults) as tab:
+        tab.goto(f"{opened.url}/sellers/s4")
+        pill, lines = tab.locator("h1 .pill"), tab.locator("#history tbody tr")
+        for count, (key, verdict) in enumerate((("b", "bad"), ("g", "good"), ("z", "bad")), 1):
+            tab.keyboard.press(key)
+            saved(opened, count)
+            expect(lines).to_have_count(count)
+            expect(pill).to_have_text(verdict)
+        tab.keyboard.press("z")
+        expect(lines).to_have_count(4)
+        expect(pill).to_have_count(0)
+        tab.goto(f"{opened.url}/queue?mode=seller&by=top")
+        form = tab.locator("form[data-decide]")
+        first = entity(tab)
+        tab.keyboard.press("b")
+        expect(form).not_to_have_attribute("data-entity", first)
+        saved(opened, 5)
+        tab.keyboard.press("z")
+        saved(opened, 6)
+        expect(form).to_have_attribute("data-head", "6")
+        assert entity(tab) == first
+        expect(tab.locator(".card h2 .pill")).to_have_count(0)
+    assert faults == []

@@ -51,7 +51,17 @@ def test_a_batch_of_many_statements_is_on_disk_as_it_was_answered_or_not_at_all(
     assert next_one.id == made[-1].id + 1
 
 
-@pytest.mark.parametrize("statement", ["UPDATE decision SET verdict = 'good'", "DELETE FROM decision"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE decision SET verdict = 'good'",
+        "DELETE FROM decision",
+        "INSERT OR REPLACE INTO decision SELECT id, key, batch, mode, entity, target, 'good', note, who, score_seen, "
+        "snapshot_seen, reverts, at FROM decision",
+        "REPLACE INTO decision SELECT 7, key, batch, mode, entity, target, 'good', note, who, score_seen, "
+        "snapshot_seen, reverts, at FROM decision",
+    ],
+)
 def test_the_database_itself_refuses_to_change_a_decision(store: DecisionStore, tmp_path: Path, statement: str) -> None:
     store.append([seller()], key="k", who="ada")
     with sqlite3.connect(tmp_path / "decisions.sqlite") as other, pytest.raises(sqlite3.IntegrityError, match="never"):

@@ -73,6 +73,10 @@ def test_without_a_session_nothing_is_shown(shared: Opened) -> None:
         status, headers, body = ask(shared, "GET", path)
         assert (status, headers["content-type"]) == (401, "text/html; charset=utf-8"), path
         assert b"s1" not in body
+    for method, path in (("GET", "/static/nothing"), ("POST", "/static/console.js"), ("POST", "/healthz")):
+        status, _, body = ask(shared, method, path, {"Origin": shared.url})
+        assert status in (404, 405) and b"<h1>" in body, path
+        assert b"data-model" not in body and b"Sellers" not in body and b"Learned" not in body
     for path in ("/api/v1/status", "/api/v1/entities?mode=seller"):
         status, headers, _ = ask(shared, "GET", path)
         assert (status, headers["content-type"]) == (401, "application/problem+json")

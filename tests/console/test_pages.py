@@ -336,3 +336,33 @@ def test_copying_a_model_with_its_log_keeps_the_decisions(opened: Opened, tmp_pa
         assert other.console.live.served.number == opened.console.live.served.number
     finally:
         stop()
+
+
+def test_the_end_of_the_queue_says_what_is_left(opened: Opened) -> None:
+    client = opened.client()
+    served = opened.console.live.served
+    everybody = range(served.populations[served.mode("seller")].size)
+    passed = ",".join(map(str, everybody))
+    text = client.get("/queue/card", params={"mode": "seller", "not": passed}).text
+    assert "that you passed over are left; all others are decided or known." in text and "Begin again" in text
+    for code in everybody:
+        data = {"mode": "seller", "code": code, "verdict": "unsure"}
+        assert client.post("/decide", data=data).status_code == 303
+    text = client.get("/queue/card", params={"mode": "seller", "not": passed}).text
+    assert "Every seller is decided or known." in text and "passed over" not in text
+
+
+def test_a_run_that_nobody_can_have_is_none(shared: Opened) -> None:
+    for number in ("0", "99", "9" * 30):
+        assert shared.client().post(f"/runs/{number}/restore").status_code in (404, 422)
+
+
+def test_a_decision_that_was_taken_back_is_no_label_of_the_old_ranking(opened: Opened) -> None:
+    client, worker = opened.client(), opened.console.worker
+    body = {"mode": "seller", "entity": "s4", "verdict": "bad"}
+    assert client.post("/api/v1/decisions", json=body).status_code == 201
+    opened.wait_for_run(1)
+    worker.stop()
+    assert client.post("/api/v1/decisions/1/revert").status_code == 201
+    row = client.get("/api/v1/account", params={"mode": "seller", "entity": "s4"}).json()
+    assert row["verdict"] is None and row["label"] is None

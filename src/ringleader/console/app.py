@@ -9,15 +9,15 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
 from ringleader.console.api import api_router
 from ringleader.console.deciding import Console
 from ringleader.console.events import stream
-from ringleader.console.guard import App, Guard
+from ringleader.console.guard import App, Guard, bare_page, is_public
 from ringleader.console.pages import Pages, page_router
-from ringleader.console.problems import details, status_of
+from ringleader.console.problems import TITLES, details, status_of
 from ringleader.errors import ConflictError, RingleaderError
 from ringleader.plot.colours import DARK, LIGHT
 from ringleader.version import __version__
@@ -69,6 +69,8 @@ def plain_app(console: Console) -> FastAPI:
     def answer(request: Request, status: int, detail: str, since: Any = None) -> Response:
         if request.url.path.startswith("/api/"):
             return JSONResponse(details(status, detail, since), status, media_type=PROBLEM)
+        if is_public(request.url.path):  # the frame of other pages names the model, its decisions and who is at work
+            return HTMLResponse(bare_page(TITLES.get(status, "Not done"), detail), status)
         return pages.problem(request, status, detail)
 
     @app.exception_handler(RingleaderError)

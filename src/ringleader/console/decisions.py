@@ -64,6 +64,9 @@ CREATE TRIGGER IF NOT EXISTS decision_is_final BEFORE UPDATE ON decision
 BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
 CREATE TRIGGER IF NOT EXISTS decision_stays BEFORE DELETE ON decision
 BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
+CREATE TRIGGER IF NOT EXISTS decision_is_not_replaced BEFORE INSERT ON decision
+WHEN EXISTS (SELECT 1 FROM decision WHERE id = NEW.id OR key = NEW.key OR reverts = NEW.reverts)
+BEGIN SELECT RAISE(ABORT, 'decisions are never replaced'); END;
 CREATE TRIGGER IF NOT EXISTS run_is_final BEFORE UPDATE ON run
 BEGIN SELECT RAISE(ABORT, 'runs are never changed'); END;
 CREATE TRIGGER IF NOT EXISTS run_stays BEFORE DELETE ON run

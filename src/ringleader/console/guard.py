@@ -129,7 +129,7 @@ class Guard:
         if link is not None and scope["method"] in SAFE and not scope["path"].startswith("/api/"):
             await self._enter(scope, answer, link, session)
             return
-        if not (_is_public(scope["path"]) or session is not None or self._is_program(scope, headers)):
+        if not (is_public(scope["path"]) or session is not None or self._is_program(scope, headers)):
             await answer.problem(401, "Session ended", "open the console with the link that `ringleader serve` printed")
             return
         limited = Limited(receive, LARGEST_UPLOAD if scope["path"] in UPLOADS else LARGEST_BODY)
@@ -217,8 +217,7 @@ class Answer:
             body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
             await self.plain(status, [(b"content-type", b"application/problem+json")], body)
             return
-        page = PAGE.replace("TITLE", title).replace("DETAIL", detail[:1].upper() + detail[1:])
-        await self.plain(status, [(b"content-type", b"text/html; charset=utf-8")], page.encode())
+        await self.plain(status, [(b"content-type", b"text/html; charset=utf-8")], bare_page(title, detail).encode())
 
 
 PAGE = """<!doctype html>
@@ -227,6 +226,11 @@ PAGE = """<!doctype html>
 <link rel="stylesheet" href="/static/console.css"></head>
 <body><main class="alone"><p class="brand">Ringleader</p><h1>TITLE</h1><p>DETAIL.</p></main></body></html>
 """
+
+
+def bare_page(title: str, detail: str) -> str:
+    """An error as a page that says nothing of the model: whoever sees it may have no session."""
+    return PAGE.replace("TITLE", title).replace("DETAIL", detail[:1].upper() + detail[1:])
 
 
 class Limited:
@@ -294,7 +298,7 @@ def _own_path(path: str) -> str:
     return "/" + quote(path.lstrip("/\\"))
 
 
-def _is_public(path: str) -> bool:
+def is_public(path: str) -> bool:
     """What holds no data: styles and scripts, which are the same for everyone, and whether the server is up."""
     return path == "/healthz" or path.startswith("/static/")
 

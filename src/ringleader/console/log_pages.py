@@ -223,7 +223,7 @@ def compare(pages: Pages, served: Served, labels: Labels) -> dict[str, Any]:
 
 def _example(label: Label, verdict: str, held: Decision | None) -> dict[str, str]:
     old = held.verdict if held is not None else ""
-    return {"mode": label.mode, "entity": label.entity, "new": verdict, "old": old}
+    return {"mode": label.mode, "entity": label.entity, "target": label.target, "new": verdict, "old": old}
 
 
 def taken_in(folder: Path) -> dict[str, Any]:

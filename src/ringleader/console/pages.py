@@ -84,13 +84,17 @@ def page_router(pages: Pages) -> APIRouter:
             codes = codes or ahead.next(served, mode, by, decided, [*passed, *others], target)
         about = {"mode": mode, "by": by, "target": target}
         if not codes:
-            skipped = f" {counted(len(passed), 'account')} that you passed over are left." if passed else ""
+            left = [code for code in passed if code not in decided]
+            text = f"Every {harmless(mode, 30)} is decided or known."
+            if left:
+                seen = f"{counted(len(left), harmless(mode, 30))} that you passed over"
+                text = f"{seen} {'is' if len(left) == 1 else 'are'} left; all others are decided or known."
             return {
                 "card": None,
                 "empty_title": "The queue is empty",
-                "empty_text": f"Every {harmless(mode, 30)} is decided or known.{skipped}",
-                "empty_url": with_query("/queue", about) if passed else "/decisions",
-                "empty_link": "Begin again" if passed else "Look at the decisions",
+                "empty_text": text,
+                "empty_url": with_query("/queue", about) if left else "/decisions",
+                "empty_link": "Begin again" if left else "Look at the decisions",
             }
         code = codes[0]
         if not 0 <= code < served.populations[served.mode(mode)].size:

@@ -25,9 +25,13 @@ def account_rows(
     known = live.verdicts(mode, served.target(mode, target)).by_code()
     in_cores = core_numbers(served, mode, codes)
     rows = []
-    for code, entity in zip(codes, standing.population.entities(list(codes)), strict=True):
+    entities = standing.population.entities(list(codes))
+    heads = live.store.heads([(mode, entity, served.target(mode, target)) for entity in entities])
+    for code, entity, head in zip(codes, entities, heads, strict=True):
         label, active = float(standing.label[code]), int(standing.population.last_active[code])
         decision = known.get(code)
+        if decision is None and head > served.until:  # taken back since: the ranking still knows it as a label
+            label = math.nan
         rows.append(
             {
                 "entity": entity,

@@ -102,7 +102,10 @@ class Pages:
         if why_not:
             say("warn", why_not)
         if served.pinned:
-            text = f"The console serves run {served.number}, which somebody went back to; newer decisions wait."
+            text = (
+                f"Somebody went back: run {served.number} is what was known at decision {served.until:,}; newer "
+                "decisions wait."
+            )
             say("warn", text, "/runs", "Runs")
         state = self.live.refit_state
         if state["state"] == "failed":

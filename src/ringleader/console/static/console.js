@@ -37,7 +37,9 @@
       const own = decided.find((entry) => entry.key === event.entry.key);
       if (own) own.id = event.decision.id;
       if (undoing.delete(event.entry.key)) takeBack({ ...event.entry, id: event.decision.id });
-      mark(event.entry, event.entry.reverts ? "" : event.entry.verdict, event.decision.id);
+      if (event.entry.reverts) look(event.entry);
+      else mark(event.entry, event.entry.verdict, event.decision.id);
+      if (event.entry.reverts && page === "queue" && [asked, cardCode()].includes(event.entry.code)) show(event.entry.code);
     } else if (event.kind === "conflict" || event.kind === "refused") {
       const place = decided.findIndex((entry) => entry.key === event.entry.key);
       if (place >= 0) decided.splice(place, 1);
@@ -117,7 +119,19 @@
     const answer = await fetch("/api/v1/decisions?limit=200").catch(() => null);
     if (!answer || !answer.ok) return;
     const missed = (await answer.json()).items.filter((event) => event.id > seen).reverse();
-    for (const event of missed) heard({ kind: "decision", ...event });
+    for (const event of missed) {
+      if (event.verdict === "revoke") { await look(event); seen = Math.max(seen, event.id); }
+      else heard({ kind: "decision", ...event });
+    }
+  }
+
+  // What holds of an account after something was taken back: an older decision, or none.
+  async function look({ mode, entity, target }) {
+    if (!entity) return;
+    const answer = await fetch(`/api/v1/account?${new URLSearchParams({ mode, entity, target })}`).catch(() => null);
+    if (!answer || !answer.ok) return;
+    const head = Number(answer.headers.get("ETag").replaceAll('"', ""));
+    mark({ mode, entity, target }, (await answer.json()).verdict || "", head);
   }
 
   // What follows a new ranking: not of all pages at once, and not more often than every few seconds.
@@ -158,7 +172,18 @@
           cell.append(pill);
         }
       }
+      if (page === "account") { clearTimeout(retold); retold = setTimeout(retell, 150); }
     }
+  }
+
+  // The history of an account as it is now.
+  let retold = null;
+  async function retell() {
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer || !answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const history = find("#history");
+    if (!history.contains(document.activeElement)) history.replaceChildren(...find("#history", fresh).childNodes);
   }
 
   // -- deciding ----------------------------------------------------------------------------------
@@ -202,8 +227,8 @@
     decided.push(outbox.add(entryOf(button.closest("tr"), button.dataset.verdict)));
   });
 
-  function takeBack({ id, mode, entity, target, url }) {
-    outbox.add({ reverts: id, mode, entity, target, url });
+  function takeBack({ id, mode, entity, target, code, url }) {
+    outbox.add({ reverts: id, mode, entity, target, code, url });
   }
 
   function undo() {
@@ -246,8 +271,10 @@
   }
 
   let turn = 0;                // what was asked for last is shown, whichever answer comes last
+  let asked = null;            // the code of the card that was asked for last, where it was one
   async function next() {
     const mine = ++turn;
+    asked = null;
     let html = ready ? await ready : null;
     if (html === null) {
       try { html = await fetchCard(cardUrl(`not=${passed.join(",")}`)); } catch { busy(); return; }
@@ -259,6 +286,7 @@
 
   async function show(code) {
     const mine = ++turn;
+    asked = code;
     let html;
     try { html = await fetchCard(cardUrl(`at=${code}`)); } catch { busy(); return; }
     if (mine !== turn) return;
