@@ -73,6 +73,23 @@ def test_intervals_cover_the_truth_on_labels_simulated_from_a_fitted_head(way: s
     assert 0.85 <= np.mean(held) <= 0.95
 
 
+def test_intervals_of_thirty_labels_cover_the_truth_although_all_log_odds_have_a_factor() -> None:
+    """The factor of few labels is 1.6 and multiplies the noise: as if it did not, they would cover 0.81."""
+    held = []
+    for seed in range(4):
+        x, evidence, _, label = market(seed)
+        known = one_to_three(label, 300, np.random.default_rng(seed))
+        p = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence).predict().value
+        settings = HeadSettings(prevalence=float(p.mean()))
+        for simulation in range(12):
+            rng = np.random.default_rng([seed, simulation])
+            drawn = (rng.random(N) < p).astype(int)
+            chosen = one_to_three(drawn, 30, rng)
+            again = fit_head(x, NAMES, chosen, 2.0 * drawn[chosen] - 1, suspicion=evidence, settings=settings).predict()
+            held.append(((again.lower <= p) & (p <= again.upper)).mean())
+    assert 0.84 <= np.mean(held) <= 0.95
+
+
 def test_more_labels_do_not_hurt_and_ten_are_not_worse_than_none() -> None:
     table = np.zeros((8, 5))
     for seed in range(8):

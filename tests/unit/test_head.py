@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.judge.binary import blind_likelihood, fit_head
+from ringleader.judge.binary import blind_likelihood, few_labels_factor, fit_head
 from ringleader.judge.head import Head
 from ringleader.judge.posterior import (
     ByLabels,
@@ -372,18 +372,19 @@ def test_the_inverse_by_labels_is_the_inverse_by_weights(labels: int) -> None:
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-10)
 
 
-def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_holds_back() -> None:
+@pytest.mark.parametrize("factor", [1.0, 1.6])
+def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_holds_back(factor: float) -> None:
     """By the formula in plain NumPy, by simulation, and the posterior covariance where the prior is right."""
     rng = np.random.default_rng(5)
     rows, curvature = rng.normal(size=(30, 6)), 0.5 + rng.random(30)
     prior, believed = Prior(np.zeros(6), np.full(6, 2.0)), np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0])
     noise = rows.T @ (curvature[:, None] * rows)
     inverse = np.linalg.inv(noise + np.diag(1 / prior.variance))
-    expected = inverse @ (noise + np.diag(believed / prior.variance**2)) @ inverse
-    root = error_root(rows, curvature, prior, believed)
+    expected = inverse @ (factor**2 * noise + np.diag(believed / prior.variance**2)) @ inverse
+    root = error_root(rows, curvature, prior, believed, factor)
     np.testing.assert_allclose(root @ root.T, expected, rtol=1e-9)
     truth = rng.normal(size=(200_000, 6)) * np.sqrt(believed)
-    seen = truth @ rows.T + rng.normal(size=(200_000, 30)) / np.sqrt(curvature)
+    seen = truth @ rows.T + factor * rng.normal(size=(200_000, 30)) / np.sqrt(curvature)
     error = (seen * curvature) @ rows @ inverse - truth
     np.testing.assert_allclose(error.T @ error / len(error), expected, atol=0.01 * expected.max())
     right = error_root(rows, curvature, prior, prior.variance)
@@ -477,6 +478,20 @@ def test_left_out_labels_may_be_of_the_bad_who_look_like_anybody() -> None:
     expected = np.log(np.where(bad > 0, at(shift), 1 - at(shift))).sum()
     assert blind_likelihood(log_odds, bad, 0.01) == pytest.approx(expected, abs=1e-3)
     assert blind_likelihood(log_odds, bad, 0.01) > blind_likelihood(log_odds, bad)
+
+
+def test_the_factor_of_fewer_than_ten_labels_is_that_of_ten() -> None:
+    """Two labels that are as the suspicion says make nobody certain: one label has no factor at all."""
+    settings = HeadSettings()
+    assert [few_labels_factor(count, settings) for count in (100, 5000)] == [1.0, 1.0]
+    assert few_labels_factor(50, settings) == pytest.approx(2**0.25)
+    assert few_labels_factor(2, settings) == few_labels_factor(10, settings) == pytest.approx(10**0.25)
+    x, evidence, _ = population()
+    codes = [int(np.argmax(evidence)), int(np.argmin(evidence))]
+    two = fit_head(x, NAMES, codes, [1.0, -1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
+    one = fit_head(x, NAMES, codes[:1], [1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
+    assert one.kind == "evidence" and two.kind == "additive"
+    assert np.ptp(two.predict().predictor) < 2.5 * np.ptp(one.predict().predictor)
 
 
 def test_many_labels_need_no_second_belief() -> None:

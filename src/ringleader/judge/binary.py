@@ -45,6 +45,10 @@ LEAST_LABELS = 2
 ASSUMED_SPREAD = 1.0
 """Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
 
+FEWEST_LABELS = 10
+"""Labels below which the factor on all log-odds grows no more: the fewer they are, the more the mode is what was
+believed before, which no prior holds back. One label has no factor at all."""
+
 INTERVAL_ROUNDS = 10
 """Rounds in which the variances of intervals are learned. A hundred labels settle them in four; with a thousand they
 go on growing by a percent a round, and no round is the last."""
@@ -122,9 +126,10 @@ def fit_binary(
     extra = settings.interval_doubt / max(len(layout.inputs), 1)
     believed = proven.variance + np.where(layout.source >= 0, extra, 0.0)
     errors = [
-        np.sqrt(part) * error_root(rows, fisher_weight(fitted), prior, believed)
+        np.sqrt(part) * error_root(rows, fisher_weight(fitted), prior, believed, sharpness)
         for part, (_, prior, _) in zip(share, learned, strict=True)
     ]
+    between = _between([sharpness * posterior.weights for posterior, _, _ in learned], share)
     return Head(
         target_kind="binary",
         names=inputs,
@@ -137,9 +142,7 @@ def fit_binary(
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in learned),
         floor=floor,
         weights=weights,
-        root=np.column_stack(
-            [*errors, _slopes(unsure * weights), *_between([posterior.weights for posterior, _, _ in learned], share)]
-        ),
+        root=np.column_stack([*errors, _slopes(unsure * weights), *between]),
         codes=known,
         values=values,
         left_out=sharpness * (share @ np.stack(blind)) + at_labels + shift,
@@ -173,7 +176,7 @@ def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> t
 
 def few_labels_factor(labels: int, settings: HeadSettings) -> float:
     """By how much more the mode lies nearer to zero where so few labels have only a share of the prior variances."""
-    return float(min(1.0, labels / settings.full_labels) ** -0.25)
+    return float(min(1.0, max(labels, FEWEST_LABELS) / settings.full_labels) ** -0.25)
 
 
 def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:

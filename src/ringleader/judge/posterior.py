@@ -197,17 +197,19 @@ def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:
     return ByWeights(rows, curvature, prior).root()
 
 
-def error_root(rows: Floats, curvature: Floats, prior: Prior, believed: Floats) -> Floats:
-    """R with R R' = M, the mean squared error of a mode that was found with ``prior``.
+def error_root(rows: Floats, curvature: Floats, prior: Prior, believed: Floats, factor: float = 1.0) -> Floats:
+    """R with R R' = M, the mean squared error of a mode that was found with ``prior``, times a factor.
 
     believed : (P,) variances that the truth x is believed to have, those of the prior or others.
+    factor : s, which gives back what the prior held back, on the whole, and multiplies the noise.
 
     With F = X' W X and A = F + V^-1 the mode is m + A^-1 F (x - m) and noise of covariance A^-1 F A^-1, so that it is
-    A^-1 V^-1 (x - m) short of the truth. With E[(x - m)(x - m)'] = U that is M = A^-1 (F + V^-1 U V^-1) A^-1, the
-    posterior covariance A^-1 where U = V. Here M^-1 = B' B with B = S A and S' S = (F + V^-1 U V^-1)^-1.
+    A^-1 V^-1 (x - m) short of the truth. With E[(x - m)(x - m)'] = U that is M = A^-1 (s^2 F + V^-1 U V^-1) A^-1, the
+    posterior covariance A^-1 where U = V and s = 1. What is held back counts in full: how much of it the factor gives
+    back in each direction is not known. Here M^-1 = B' B with B = S A and S' S = (s^2 F + V^-1 U V^-1)^-1.
     """
     noise = gram(rows, curvature)
-    whole, short = noise.copy(), noise
+    whole, short = noise.copy(), factor**2 * noise
     at = np.diag_indices_from(noise)
     whole[at] += 1 / prior.variance
     short[at] += believed / prior.variance**2

@@ -41,7 +41,8 @@ class HeadSettings(Settings):
     sharpness          : prior median of the factor on all log-odds, which the leave-one-out log-odds of the labelled
                          move: the mode of the coefficients lies nearer to zero than the truth
     sharpness_spread   : and its prior standard deviation, of the factor's log. Where the variances above have only a
-                         share of their size the median is larger by its fourth root, and the spread by its root
+                         share of their size the median is larger by its fourth root, and the spread by its root,
+                         with ten labels and with fewer alike
     unremarkable       : share of the abusive who look like anybody, so that nobody's probability is next to nothing
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
