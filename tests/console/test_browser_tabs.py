@@ -113,3 +113,26 @@ def test_what_is_taken_back_leaves_what_held_before_on_the_page(browser: Any, op
         assert entity(tab) == first
         expect(tab.locator(".card h2 .pill")).to_have_count(0)
     assert faults == []
+
+
+def test_what_is_taken_back_while_the_server_is_gone_is_taken_back_whichever_tab_sends_it(
+    browser: Any, model_folder: Path, tmp_path: Path, expect: Any
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "model")
+    opened, stop = run_console(tmp_path / "model")
+    with tab_of(browser, opened) as tab:
+        tab.goto(f"{opened.url}/sellers/s4")
+        stop()
+        tab.keyboard.press("b")
+        expect(tab.locator("#unsaved")).to_contain_text("Not saved: 1 decision is kept in this browser")
+        tab.keyboard.press("z")
+        context = tab.context
+        second = context.new_page()
+        tab.close()
+        again, stop = run_console(tmp_path / "model", opened.port)
+        try:
+            second.goto(again.link())
+            saved(again, 2)
+            assert [e.verdict for e in again.console.live.store.events()] == ["revoke", "bad"]
+        finally:
+            stop()

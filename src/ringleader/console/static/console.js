@@ -4,7 +4,6 @@
   const find = (selector, within = document) => within.querySelector(selector);
   const page = document.body.dataset.page;
   const decided = [];          // what this page decided, the last one first to be taken back; id once it is saved
-  const undoing = new Map();   // by key: taken back before the server had it
 
   // -- banners -----------------------------------------------------------------------------------
 
@@ -36,14 +35,12 @@
     } else if (event.kind === "saved") {
       const own = decided.find((entry) => entry.key === event.entry.key);
       if (own) own.id = event.decision.id;
-      if (undoing.delete(event.entry.key)) takeBack({ ...event.entry, id: event.decision.id });
       if (event.entry.reverts) look(event.entry);
       else mark(event.entry, event.entry.verdict, event.decision.id);
       if (event.entry.reverts && page === "queue" && [asked, cardCode()].includes(event.entry.code)) show(event.entry.code);
     } else if (event.kind === "conflict" || event.kind === "refused") {
       const place = decided.findIndex((entry) => entry.key === event.entry.key);
       if (place >= 0) decided.splice(place, 1);
-      undoing.delete(event.entry.key);
     }
     if (event.kind === "conflict") {
       const since = (event.problem.since || []).filter((e) => e.verdict !== "revoke").pop();
@@ -231,10 +228,18 @@
     outbox.add({ reverts: id, mode, entity, target, code, url });
   }
 
+  // Another tab sent it.
+  async function takeBackSaved(last) {
+    const answer = await fetch("/api/v1/decisions?limit=200").catch(() => null);
+    const own = answer && answer.ok && (await answer.json()).items.find((event) => event.key === last.key);
+    if (own) takeBack({ ...last, id: own.id });
+    else banner("refused", "bad", "Not taken back: the console does not answer. The decisions page takes back any.");
+  }
+
   function undo() {
     const last = decided.pop();
     if (!last) { banner("refused", "info", "There is nothing of this page to take back; the decisions page takes back any."); return; }
-    if (last.id) takeBack(last); else undoing.set(last.key, last);
+    if (last.id) takeBack(last); else if (!outbox.undo(last.key)) takeBackSaved(last);
     if (page === "queue") { passed = passed.filter((code) => code !== last.code); show(last.code); }
     else mark(last, "", last.head);
   }

@@ -37,9 +37,21 @@
   function add(entry) {
     const last = all().pop();
     const whole = { key: newKey(), ...entry, model, order: last ? last.order + 1 : 1 };
-    try { localStorage.setItem(PREFIX + whole.key, JSON.stringify(whole)); } catch { memory.set(whole.key, whole); }
+    keep(whole);
     flush();
     return whole;
+  }
+
+  function keep(entry) {
+    try { localStorage.setItem(PREFIX + entry.key, JSON.stringify(entry)); } catch { memory.set(entry.key, entry); }
+  }
+
+  // Takes back what is on its way, whichever tab sends it: it is sent all the same, since it may be on disk already.
+  // False where it is not on its way any more.
+  function undo(key) {
+    const entry = read().find((other) => other.key === key);
+    if (entry) keep({ ...entry, undone: true });
+    return Boolean(entry);
   }
 
   function remove(key) {
@@ -74,10 +86,13 @@
         }
         const body = await answer.json().catch(() => ({}));
         if (answer.ok) {
+          const { undone } = read().find((other) => other.key === entry.key) || entry;
           remove(entry.key);
           const decision = body.items ? body.items[0] : body;
           heads.set(account(decision), decision.id);
           tell({ kind: "saved", entry, decision });
+          const { mode, entity, target, code, url } = entry;
+          if (undone) add({ reverts: decision.id, mode, entity, target, code, url });
         } else if (answer.status === 401) {
           return wait("The session has ended: open the link that ringleader serve printed in this browser.");
         } else if (answer.status === 412) {
@@ -102,5 +117,5 @@
   }
 
   window.addEventListener("online", flush);
-  window.outbox = { add, flush, listen: (listener) => listeners.push(listener) };
+  window.outbox = { add, undo, flush, listen: (listener) => listeners.push(listener) };
 })();
