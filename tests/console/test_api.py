@@ -181,6 +181,7 @@ def test_json_that_is_none_is_a_problem(shared: Opened) -> None:
         )
         assert answer.status_code in (400, 415, 422), content
         assert answer.headers["content-type"] == "application/problem+json"
+        assert content != b"{" or answer.json()["detail"] == "the body is no JSON behind character 1"
 
 
 def test_the_log_is_paged_the_newest_first(opened: Opened) -> None:

@@ -78,8 +78,9 @@ def test_without_a_session_nothing_is_shown(shared: Opened) -> None:
         assert status in (404, 405) and b"<h1>" in body, path
         assert b"data-model" not in body and b"Sellers" not in body and b"Learned" not in body
     for path in ("/api/v1/status", "/api/v1/entities?mode=seller"):
-        status, headers, _ = ask(shared, "GET", path)
+        status, headers, body = ask(shared, "GET", path)
         assert (status, headers["content-type"]) == (401, "application/problem+json")
+        assert b"send its token as Authorization: Bearer" in body
     assert ask(shared, "GET", "/", {"Cookie": f"ringleader_{shared.port}=guess"})[0] == 401
 
 

@@ -80,7 +80,12 @@ def plain_app(console: Console) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
-        faults = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()[:5]]
+        faults = [
+            f"the body is no JSON behind character {e['loc'][-1]}"
+            if e["type"] == "json_invalid"
+            else f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}"
+            for e in error.errors()[:5]
+        ]
         return answer(request, 422, harmless("; ".join(faults), 400))
 
     @app.exception_handler(404)

@@ -130,7 +130,10 @@ class Guard:
             await self._enter(scope, answer, link, session)
             return
         if not (is_public(scope["path"]) or session is not None or self._is_program(scope, headers)):
-            await answer.problem(401, "Session ended", "open the console with the link that `ringleader serve` printed")
+            way = "open the console with the link that `ringleader serve` printed"
+            if scope["path"].startswith("/api/"):
+                way += ", or send its token as Authorization: Bearer"
+            await answer.problem(401, "Session ended", way)
             return
         limited = Limited(receive, LARGEST_UPLOAD if scope["path"] in UPLOADS else LARGEST_BODY)
         if scope["method"] not in SAFE:
