@@ -217,7 +217,7 @@ def test_a_run_can_be_gone_back_to_and_left_again(opened: Opened) -> None:
     assert [i["score"] for i in client.get("/api/v1/entities", params={"mode": "seller"}).json()["items"]] == [
         i["score"] for i in before
     ]
-    assert "went back to" in client.get("/runs").text
+    assert "went back to what was known before any decision: that is run 3; newer" in client.get("/runs").text
     client.post("/api/v1/runs/follow")
     wait_until(opened, lambda: not opened.console.live.served.pinned)
     assert client.get("/api/v1/status").json()["learned"] == 1

@@ -102,10 +102,8 @@ class Pages:
         if why_not:
             say("warn", why_not)
         if served.pinned:
-            text = (
-                f"Somebody went back: run {served.number} is what was known at decision {served.until:,}; newer "
-                "decisions wait."
-            )
+            then = f"at decision {served.until:,}" if served.until else "before any decision"
+            text = f"Somebody went back to what was known {then}: that is run {served.number}; newer decisions wait."
             say("warn", text, "/runs", "Runs")
         state = self.live.refit_state
         if state["state"] == "failed":
