@@ -61,7 +61,7 @@ test-oldest:
 	$(PYTHON) tools/lower_bounds.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --only-binary :all: --no-binary odfpy \
 		--constraint $(OLDEST)/constraints.txt -e '.[test]'
-	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder \
+	NUMBA_CACHE_DIR=$(OLDEST)/numba RINGLEADER_FRESH_COMMANDS=1 $(OLDEST)/bin/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder \
 		tests/unit tests/contract tests/cli
 
 # Kernels are measured with the compiler off, by the tests of their contract; all the rest as it runs.

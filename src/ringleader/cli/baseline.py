@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,9 +136,10 @@ def score_frame(tensor: SparseTensor, mode: str, scores: Floats) -> pd.DataFrame
 
 @contextmanager
 def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
-    """A bar over the steps of a fit, on standard error, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """A bar over the steps of a fit."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    from ringleader.cli.progress import shown_on_terminals
 
     columns = (
         TextColumn("{task.description}"),
@@ -148,8 +148,7 @@ def step_bar(name: str, *, quiet: bool) -> Iterator[Callback]:
         TextColumn("{task.fields[objective]}"),
         TimeRemainingColumn(),
     )
-    console = Console(file=sys.stderr)
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+    with shown_on_terminals(*columns, quiet=quiet) as progress:
         task = progress.add_task(name, total=None, objective="")
 
         def after_step(step: Step) -> None:

@@ -10,11 +10,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from ringleader.cli.stopping import raise_when_heard
 from ringleader.cli.terminal import VOICE
@@ -85,8 +85,17 @@ def say_event(event: str, **about: Any) -> None:
 
 
 @contextmanager
+def shown_on_terminals(*columns: ProgressColumn, quiet: bool) -> Iterator[Progress]:
+    """A bar on standard error, shown where that is a terminal."""
+    console = Console(file=sys.stderr)
+    progress = Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+    with nullcontext() if progress.disable else progress:  # before 15, rich prints a line at the end of any bar
+        yield progress
+
+
+@contextmanager
 def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepBar]:
-    """A bar over sweeps of ``entries`` each, on standard error, where that is a terminal."""
+    """A bar over sweeps of ``entries`` each."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -94,8 +103,7 @@ def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepB
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    console = Console(file=sys.stderr)
-    with Progress(*columns, console=console, disable=quiet or VOICE.quiet or not console.is_terminal) as progress:
+    with shown_on_terminals(*columns, quiet=quiet or VOICE.quiet) as progress:
         yield SweepBar(progress, entries, workers)
 
 
