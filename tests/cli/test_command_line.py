@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,6 +71,19 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in COMMANDS)
     assert done.stderr == "[] ['ringleader.errors', 'ringleader.version', 'ringleader.wording']\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="there is no SIGPIPE here")
+@pytest.mark.parametrize(("folder", "ends"), [("nothing", True), ("memory://nothing", False)])
+def test_a_closed_connection_does_not_end_a_command_that_needs_some(folder: str, ends: bool) -> None:
+    code = (
+        "import signal, sys, atexit\n"
+        "atexit.register(lambda: print(signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL))\n"
+        f"{MAIN}"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "history", folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == f"{ends}\n"
 
 
 def test_the_version_is_one_line() -> None:

@@ -22,6 +22,7 @@ from ringleader.datasets import marketplace
 from ringleader.errors import InputError, LabelError, RingleaderError, SettingsError
 from ringleader.runtime.executor import Threads
 from ringleader.snapshot import folder as model_folder
+from ringleader.snapshot.packing import unpack_judgement
 from ringleader.snapshot.snapshot import Derived
 
 STOPS = (KeyboardInterrupt, MemoryError)
@@ -366,3 +367,11 @@ def test_saving_again_writes_only_what_changed(market: Market, tmp_path: Path) -
     written = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "m").iterdir() if path.name not in before}
     assert {"labels", "head_0", "head_1"} <= written
     assert not written & {"tensor", "lockstep", "evidence", "cores", "inputs-0", "suspicion-0", "vocabulary-0"}
+
+
+def test_ends_of_intervals_that_an_earlier_version_stored_as_certain_are_so_no_more() -> None:
+    stored = np.array([[0.5, 0.9], [0.0, 0.8], [0.6, 1.0]])
+    read = unpack_judgement({"judgement": stored}, "binary")
+    assert all(((end > 0) & (end < 1)).all() for end in read)
+    np.testing.assert_allclose(read, stored, atol=1e-15)
+    assert np.array_equal(unpack_judgement({"judgement": stored}, "real"), stored)

@@ -136,8 +136,10 @@ def options(
 
 def run() -> None:
     """Runs the command. Exit status: 0 done, 2 bad usage or bad input, 1 a bug."""
-    # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do.
-    if hasattr(signal, "SIGPIPE"):
+    # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do. But where a command
+    # talks to a store or to a cluster, a connection that is closed must not end it.
+    connected = any("://" in word or word.startswith("--ray") for word in sys.argv)
+    if hasattr(signal, "SIGPIPE") and not connected:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # Both end the process by themselves, but would leave temporary files behind.
     for name in ("SIGTERM", "SIGHUP"):

@@ -64,6 +64,11 @@ class Judgement(NamedTuple):
     upper: Floats
 
 
+def never_certain(probability: Floats) -> Floats:
+    """Probabilities between 0 and 1: log-odds above 37 round to 1."""
+    return np.clip(probability, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+
+
 @dataclass(frozen=True)
 class Head:
     """A fitted head.
@@ -151,8 +156,7 @@ class Head:
     def _scaled(self, predictor: Floats) -> Floats:
         if self.target_kind != "binary":
             return predictor
-        # Nothing is certain: log-odds above 37 round to 1.
-        return np.clip(logistic(with_floor(predictor, self.floor)), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+        return never_certain(logistic(with_floor(predictor, self.floor)))
 
     def _levels_of(self, features: npt.ArrayLike, suspicion: npt.ArrayLike | None) -> Levels:
         reads_suspicion = bool(self.names) and self.names[-1] == EVIDENCE_NAME

@@ -242,7 +242,7 @@ def _check_head(part: str, arrays: Arrays, entities: int) -> None:
     if "judgement" in arrays:
         judgement, names = arrays["judgement"], json.loads(arrays["label_columns_about"].tobytes())["names"]
         require(len(judgement) == 3 and arrays["label_columns"].shape[1] == len(names), said)
-        probable = about["target_kind"] == "real" or bool(((judgement > 0) & (judgement < 1)).all())
+        probable = about["target_kind"] == "real" or bool(((judgement >= 0) & (judgement <= 1)).all())
         require(probable, f"{part} gives what is no probability")
 
 

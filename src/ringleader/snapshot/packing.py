@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats
 from ringleader.judge import Inputs, Judge, Judgement
+from ringleader.judge.head import never_certain
 from ringleader.judge.transfer import Transfer
 from ringleader.signals import Signals, Suspicion
 
@@ -45,8 +46,10 @@ def pack_head(judge: Judge, place: int) -> Arrays:
     }
 
 
-def unpack_judgement(arrays: Arrays) -> Judgement:
-    return Judgement(*arrays["judgement"])
+def unpack_judgement(arrays: Arrays, target_kind: str) -> Judgement:
+    """Models of earlier versions may have ends of intervals that are certain."""
+    stored = arrays["judgement"]
+    return Judgement(*(never_certain(stored) if target_kind == "binary" else stored))
 
 
 def with_label_columns(label_free: Inputs, arrays: Arrays) -> Inputs:

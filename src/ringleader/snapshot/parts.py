@@ -357,7 +357,7 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     if stored.has("lockstep"):
         transfers = [k for k in range(len(snapshot.tensor.shape)) if stored.has(f"transfer-{k}")]
         judge.take_over(
-            judgements=ReadOnce(places, lambda place: unpack_judgement(arrays[place])),
+            judgements=ReadOnce(places, lambda place: unpack_judgement(arrays[place], targets[place].kind)),
             transfers=ReadOnce(transfers, lambda k: unpacked(f"transfer-{k}", k, unpack_transfer)),
             inputs=ReadOnce(
                 places, lambda place: with_label_columns(label_free.inputs(targets[place].mode), arrays[place])
