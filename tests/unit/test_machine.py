@@ -78,14 +78,22 @@ def test_a_container_of_version_1_limits_memory_and_processors(groups: Any) -> N
     assert (machine.memory_limit(), machine.processors()) == (GB, 2)
 
 
-def test_reading_takes_half_of_the_container(groups: Any) -> None:
-    groups("0::/\n", memory_dot_max=str(GB), cpu_dot_max="200000 100000")
-    assert parse_memory(None) == GB // 2
+@pytest.mark.parametrize(("size", "at_once"), [(GB, 1), (2 * GB, 2), (8 * GB, 2)])
+def test_reading_takes_half_of_the_container_and_as_many_threads_as_that_lasts_for(
+    groups: Any, size: int, at_once: int
+) -> None:
+    groups("0::/\n", memory_dot_max=str(size), cpu_dot_max="200000 100000")
+    assert parse_memory(None) == size // 2
     with open_relation(TABLE) as relation:
-        assert relation.memory_limit == GB // 2
+        assert relation.memory_limit == size // 2
         memory, threads = relation.rows("SELECT current_setting('memory_limit'), current_setting('threads')")[0]
-    assert threads == 2
-    assert float(memory.removesuffix(" MiB")) == pytest.approx(GB // 2 * read.DATABASE_SHARE / 2**20, abs=0.2)
+    assert threads == at_once
+    number, unit = memory.split()
+    mebibytes = float(number) * {"MiB": 1, "GiB": 1024}[unit]
+    assert mebibytes == pytest.approx(size // 2 * read.DATABASE_SHARE / 2**20, rel=0.05)
+
+
+def test_reading_does_with_little_memory(groups: Any) -> None:
     groups("0::/\n", memory_dot_max=str(10**6))
     assert parse_memory(None) == read.LEAST_MEMORY
     assert rl.read_reviews(TABLE).n_cells == 3
