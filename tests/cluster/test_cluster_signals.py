@@ -103,10 +103,10 @@ def keep(memory: dict, peers: Peers, name: str, value: Any) -> None:
 
 def whole_lockstep(cluster: ClusterSignals) -> dict[str, np.ndarray]:
     """Lockstep as the driver has it, with the arrays of cells that the workers keep."""
-    told = cluster.lockstep().to_arrays()
+    on_driver = cluster.lockstep().to_arrays()
     parts = [part.cell_arrays() for part in cluster.run(kept, lambda: [("lockstep",)] * cluster.workers.count)]
-    assert all(np.isnan(told[name]).all() for name in parts[0])  # the driver has none of them
-    return told | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    assert all(np.isnan(on_driver[name]).all() for name in parts[0])  # the driver has none of them
+    return on_driver | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def test_a_mode_without_a_column_is_warned_of() -> None:
     table = pd.DataFrame({"reviewer": ["a", "b"], "product": ["x", "x"], "seller": ["s", "s"], "rating": [5, 4]})
     with pytest.warns(rl.RingleaderWarning, match="no column for timestamp: the model does without it"):
         tensor = rl.read_reviews(table)
-    with pytest.warns(rl.RingleaderWarning) as told:
+    with pytest.warns(rl.RingleaderWarning) as warned:
         rl.read_reviews(table.drop(columns="rating"))
-    assert sorted(str(w.message).split(":")[0] for w in told) == ["no column for rating", "no column for timestamp"]
+    assert sorted(str(w.message).split(":")[0] for w in warned) == ["no column for rating", "no column for timestamp"]
     assert tensor.report is not None and repr(tensor.report).count("no column for") == 1
 
 

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from ringleader.cli.options import Quiet, Verbose, with_address
-from ringleader.cli.stopping import raise_when_heard
+from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
 from ringleader.cli.terminal import VOICE, warn
 from ringleader.errors import RingleaderError, RingleaderWarning
 from ringleader.version import __version__
@@ -138,9 +138,7 @@ def run() -> None:
     """Runs the command. Exit status: 0 done, 2 bad usage or bad input, 1 a bug."""
     # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do. But where a command
     # talks to a store or to a cluster, a connection that is closed must not end it.
-    connected = any("://" in word or word.startswith("--ray") for word in sys.argv)
-    if hasattr(signal, "SIGPIPE") and not connected:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    on_closed_pipe(ends=not any("://" in word or word.startswith("--ray") for word in sys.argv))
     # Both end the process by themselves, but would leave temporary files behind.
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import Annotated
 
 import typer
 
 from ringleader.cli.options import Json, ModelFolder
+from ringleader.cli.stopping import on_closed_pipe
 from ringleader.cli.terminal import VOICE, note, warn
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.runtime.stores import local_path
@@ -67,7 +67,6 @@ def command(
     if not is_model(model):
         raise ModelFileError(f"there is no model in {model}; name the folder that fit wrote")
     # Of other commands a pipe that is closed is the end. Here it is a browser that went on to another page.
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    on_closed_pipe(ends=False)
     note(f"opening {model}", quiet=as_json)
     serve(model, host, port, ready, warn)

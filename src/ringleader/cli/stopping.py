@@ -10,6 +10,12 @@ LATER = 0.02
 """Seconds after which a signal that came at the wrong moment is looked at again."""
 
 
+def on_closed_pipe(*, ends: bool) -> None:
+    """Whether a pipe or connection that its reader closed ends the command; else writing to it is an error."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL if ends else signal.SIG_IGN)
+
+
 def raise_when_heard(stop: Callable[[], None], frame: FrameType | None) -> None:
     """Calls what raises the end of a command; a moment later, where a finaliser runs: what is raised there is lost.
 

@@ -31,7 +31,7 @@ from ringleader.kernels.numba.solve import (
 from ringleader.kernels.numba.sums import add_cells, add_contrast_cells
 from ringleader.kernels.numba.work import Work, clear, design_row, dot, locate, new_memory, work_on
 
-COMPILED_FROM = "64cb00f20554"
+COMPILED_FROM = "d174ed2860bf"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 

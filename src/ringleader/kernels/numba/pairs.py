@@ -15,7 +15,7 @@ from numba import njit
 from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 
-COMPILED_FROM = "64cb00f20554"
+COMPILED_FROM = "d174ed2860bf"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 Kernel = Callable[..., Any]

@@ -158,6 +158,18 @@ def factorise(curvature: Any, solver: Solver) -> int:
     return count
 
 
+@njit(**INNER)
+def _products(rows: tuple[Any, Any, Any, Any], vector: Any, first: int, end: int) -> Any:
+    """Sums of the products of four rows with a vector, from ``first`` to ``end``, in four lanes."""
+    top, r1, r2, r3 = rows
+    a = b = c = d = spread(0.0)
+    for s in range(first, end, 4):
+        x = load(vector, s)
+        a, b = fma(x, load(top, s), a), fma(x, load(r1, s), b)
+        c, d = fma(x, load(r2, s), c), fma(x, load(r3, s), d)
+    return sums(a, b, c, d)
+
+
 @njit(**CALLED)
 def substitute(residual: Any, count: int, solver: Solver, out: Any) -> None:
     """out = solution for the free coordinates (0 elsewhere), from what ``factorise`` left."""
@@ -185,12 +197,7 @@ def substitute(residual: Any, count: int, solver: Solver, out: Any) -> None:
     for first in range(whole - 4, -4, -4):
         top = after(factor, first * padded)
         r1, r2, r3 = after(top, padded), after(top, 2 * padded), after(top, 3 * padded)
-        a = b = c = d = spread(0.0)
-        for s in range(first + 4, whole, 4):
-            x = load(packed, s)
-            a, b = fma(x, load(top, s), a), fma(x, load(r1, s), b)
-            c, d = fma(x, load(r2, s), c), fma(x, load(r3, s), d)
-        total = load(packed, first) - sums(a, b, c, d)
+        total = load(packed, first) - _products((top, r1, r2, r3), packed, first + 4, whole)
         y3 = lane(total, 3)
         y2 = fma(-r2[first + 3], y3, lane(total, 2))
         y1 = fma(-r1[first + 2], y2, fma(-r1[first + 3], y3, lane(total, 1)))
@@ -307,15 +314,11 @@ def _gain(curvature: Any, gradient: Any, solver: Solver) -> float:
     for first in range(0, padded, 4):
         top = after(curvature, first * padded)
         r1, r2, r3 = after(top, padded), after(top, 2 * padded), after(top, 3 * padded)
-        a = b = c = d = spread(0.0)
-        for s in range(first + 4, padded, 4):
-            x = load(change, s)
-            a, b = fma(x, load(top, s), a), fma(x, load(r1, s), b)
-            c, d = fma(x, load(r2, s), c), fma(x, load(r3, s), d)
+        behind = _products((top, r1, r2, r3), change, first + 4, padded)
         own = load(change, first)
         # The block on the diagonal is there in full: half of its product counts every pair once.
         within = sums(own * load(top, first), own * load(r1, first), own * load(r2, first), own * load(r3, first))
-        gain = fma(load(gradient, first) - sums(a, b, c, d) - spread(0.5) * within, own, gain)
+        gain = fma(load(gradient, first) - behind - spread(0.5) * within, own, gain)
     return lane(sums(gain, gain, gain, gain), 0)
 
 

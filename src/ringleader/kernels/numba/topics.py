@@ -10,7 +10,7 @@ from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER
 
-COMPILED_FROM = "64cb00f20554"
+COMPILED_FROM = "d174ed2860bf"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 Kernel = Callable[..., Any]
