@@ -13,6 +13,8 @@ from test_ray import assert_same_folder
 
 import ringleader as rl
 from ringleader.datasets import taste_market
+from ringleader.judge import basis, population
+from ringleader.kernels import tiles
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
@@ -43,4 +45,17 @@ def test_workers_write_the_model_folder_of_one_process(
     rl.RingDetector(preset=preset, **SETTINGS).fit(
         tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(workers)
     )
+    assert_same_folder(tmp_path / "many", tmp_path / "one")
+
+
+def test_heads_of_large_modes_are_those_of_one_process(
+    tmp_path: Path, market: tuple[SparseTensor, rl.Labels], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is computed in runs of entities: from 256 of them on, so that the reviewers here are cut."""
+    tensor, labels = market
+    for module, name in ((basis, "CURVE"), (population, "CURVE"), (tiles, "PART")):
+        monkeypatch.setattr(module, name, 256)
+    assert tensor.shape[0] > 4 * 256
+    rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
+    rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(4))
     assert_same_folder(tmp_path / "many", tmp_path / "one")

@@ -24,7 +24,7 @@ from ringleader.model.evidence import ReviewEvidence, review_evidence, without_o
 from ringleader.model.posterior import CellEvidence
 from ringleader.model.start import start_state
 from ringleader.runtime.peers import Alone, Peers
-from ringleader.shares.cells import CellShare, Lookup, cut_entities, deal_shares
+from ringleader.shares.cells import CellShare, cut_entities, deal_shares
 from ringleader.shares.order import rank_values
 from ringleader.signals import Signals
 from ringleader.signals.cluster import ClusterSignals
@@ -76,7 +76,7 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
         mine = values[first : first + home.tensor.n_cells]
         there = home.by(1)
         per_item = home.added(1, home.tensor.coordinates[:, 1], mine[:, 0])
-        asked = Lookup(home, 1, home.tensor.coordinates[:, 1])
+        asked = home.lookup(1, home.tensor.coordinates[:, 1])
         seen = asked.rows(per_item)[asked.places(home.tensor.coordinates[:, 1])]
         return home.cell_total(mine), there.cell_total(home.move(mine, there)), home.used(2), home.cell_total(seen)
 

@@ -12,6 +12,7 @@ from scipy import sparse
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError
+from ringleader.shares.graphs import two_ways
 from ringleader.signals.lockstep import (
     Lockstep,
     LockstepSettings,
@@ -20,7 +21,6 @@ from ringleader.signals.lockstep import (
     find_lockstep,
     start_rows,
 )
-from ringleader.signals.lockstep.association import two_ways
 from ringleader.signals.lockstep.start import components
 from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor

@@ -8,7 +8,7 @@ once constant and straight line are taken out, smoothest first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -61,6 +61,8 @@ class Ranks:
     places  : their ranks u
     levels  : (n, F) uint16, those of the population itself
     means   : by number of knots, (F, 1 + knots): mean over the population of each input's columns; filled when asked
+    peers   : the processes that the rows of the population lie with, each with those of its own entities
+    counts  : how many each has
     """
 
     offsets: Numbers
@@ -68,6 +70,22 @@ class Ranks:
     places: Floats
     levels: Levels
     means: dict[int, Floats] = field(default_factory=dict, compare=False, repr=False)
+    peers: Peers = field(default_factory=Alone, compare=False, repr=False)
+    counts: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    def among(self, peers: Peers) -> Ranks:
+        """The same, where every process has the levels of its own entities."""
+        return replace(self, peers=peers, counts=tuple(gather(peers, len(self.levels))))
+
+    @property
+    def first(self) -> int:
+        """The code of the first entity whose levels are here."""
+        return sum(self.counts[: self.peers.rank])
+
+    @property
+    def population(self) -> int:
+        """How many entities there are."""
+        return sum(self.counts) if self.counts else len(self.levels)
 
     def of(self, features: Floats) -> Levels:
         """Levels (m, F) of other entities: between the population's, and no further out than its ends."""
@@ -80,14 +98,16 @@ class Ranks:
     def column_means(self, knots: int) -> Floats:
         """Mean over the population of the columns of each input, (F, 1 + knots)."""
         if knots not in self.means:
-            table, turned = basis_table(knots), _turned(knots)
+            table, turned, n = basis_table(knots), _turned(knots), self.population
             means = np.zeros((self.levels.shape[1], table.shape[1]))
             for j in range(len(means)):
-                if len(self.levels) < CURVE:
-                    means[j] = table[self.levels[:, j]].mean(axis=0) if len(self.levels) else 0.0
+                if n < CURVE:
+                    column = np.concatenate(gather(self.peers, self.levels[:, j]))
+                    means[j] = table[column].mean(axis=0) if n else 0.0
                 else:
-                    counts = np.bincount(self.levels[:, j], minlength=LEVELS).astype(np.float64)
-                    means[j] = times_vector(turned, counts) / len(self.levels)
+                    own = np.bincount(self.levels[:, j], minlength=LEVELS)
+                    counts = np.sum(gather(self.peers, own), axis=0).astype(np.float64)
+                    means[j] = times_vector(turned, counts) / n
             self.means[knots] = means
         return self.means[knots]
 
@@ -100,7 +120,8 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
     """Rank every column over all its rows, or over those of several processes: (rank - 1/2) / n, ties averaged."""
     peers = Alone() if peers is None else peers
     rows, width = features.shape
-    n = max(sum(gather(peers, rows)), 1)
+    counts = tuple(gather(peers, rows))
+    n = max(sum(counts), 1)
     levels = np.empty((rows, width), np.uint16, order="F")
 
     def rank(j: int) -> tuple[Floats, Floats]:
@@ -119,7 +140,7 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
     offsets = np.concatenate([[0], np.cumsum([len(values) for values, _ in tables])]).astype(np.int64)
     values = np.concatenate([np.zeros(0), *(values for values, _ in tables)])
     places = np.concatenate([np.zeros(0), *(places for _, places in tables)])
-    return Ranks(offsets, values, places, levels)
+    return Ranks(offsets, values, places, levels, peers=peers, counts=counts)
 
 
 def side_by_side(*tables: Ranks) -> Ranks:
@@ -132,7 +153,9 @@ def side_by_side(*tables: Ranks) -> Ranks:
         np.concatenate([table.values for table in tables]),
         np.concatenate([table.places for table in tables]),
         np.concatenate([table.levels for table in tables], axis=1),
-        {knots: np.concatenate([table.column_means(knots) for table in tables]) for knots in known},
+        {knots: np.concatenate([table.column_means(knots) for table in tables]) for knots in sorted(known)},
+        tables[0].peers,
+        tables[0].counts,
     )
 
 
@@ -241,19 +264,23 @@ class Layout:
             made[:, name] = amounts
         return made
 
-    def predictor(self, levels: Levels, weights: Floats) -> Floats:
-        """The intercept and what all inputs add, (m,)."""
+    def predictor(self, levels: Levels, weights: Floats, population: int | None = None) -> Floats:
+        """The intercept and what all inputs add, (m,).
+
+        population : of how many entities these are some; the last bits depend on it
+        """
         total = np.full(len(levels), weights[0])
-        for _, amounts in self._curves(levels, weights):
+        for _, amounts in self._curves(levels, weights, population):
             total += amounts
         return total
 
-    def _curves(self, levels: Levels, weights: Floats) -> Iterator[tuple[int, Floats]]:
+    def _curves(self, levels: Levels, weights: Floats, population: int | None = None) -> Iterator[tuple[int, Floats]]:
         """Each input that varies, and what it adds, (m,)."""
+        count = len(levels) if population is None else population
         for j, name in enumerate(self.inputs):
             columns, table = self.columns(j)
             base = float((self.centre[columns] * weights[columns]).sum())
-            if len(levels) < CURVE:
+            if count < CURVE:
                 yield int(name), times_vector(table[levels[:, name]], weights[columns]) - base
             else:  # the curve first, then where each entity is on it
                 curve = vector_times(weights[columns], _turned(self.knots)) - base
@@ -288,7 +315,9 @@ def unpack_ranks(arrays: Mapping[str, npt.NDArray[Any]]) -> Ranks:
     """The inverse of ``pack_ranks``."""
     prefix = "rank_means_"
     means = {int(name.removeprefix(prefix)): array for name, array in arrays.items() if name.startswith(prefix)}
-    levels = np.asfortranarray(arrays["ranks"])  # read one input at a time
+    levels = arrays["ranks"]
+    if any(levels.strides):  # else they lie elsewhere
+        levels = np.asfortranarray(levels)  # read one input at a time
     return Ranks(arrays["rank_offsets"], arrays["rank_values"], arrays["rank_places"], levels, means)
 
 

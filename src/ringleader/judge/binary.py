@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import LabelError
-from ringleader.judge.basis import ASSOCIATION, BEND, EVIDENCE, LEVELS, LINEAR, Layout, Ranks, lay_out
+from ringleader.judge.basis import ASSOCIATION, BEND, EVIDENCE, LEVELS, LINEAR, Layout, lay_out
 from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
 from ringleader.judge.posterior import (
     Posterior,
@@ -80,7 +80,7 @@ def fit_binary(
     """The same from inputs that are ranked already."""
     settings = settings or HeadSettings()
     ranks, inputs, groups = table.ranks, table.names, table.groups
-    known, values = checked_labels(codes, values, len(ranks.levels))
+    known, values = checked_labels(codes, values, table.population.size)
     if not np.isin(values, (-1.0, 1.0)).all():
         raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
     flows = [j for j, group in enumerate(groups) if group in ASSOCIATION_GROUPS]
@@ -89,8 +89,8 @@ def fit_binary(
     why = _why_not(label)
     if why:
         prior = prior_of(layout, at_strength(settings, len(known)))
-        return _evidence_head(inputs, why, settings, prior, ranks, layout, known, values)
-    rows = layout.rows(ranks.levels[known])
+        return _evidence_head(table, why, settings, prior, layout, known, values)
+    rows = layout.rows(table.population.levels(known))
 
     def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
         return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
@@ -115,11 +115,12 @@ def fit_binary(
     at_labels = matching_shift(sharpness * fitted, float(label.mean()))
     weights = sharpness * weights
     weights[0] += at_labels
-    psi = layout.predictor(ranks.levels, weights)
+    psi = table.population.predictor(layout, weights)
     # How common abuse is, is asked of log-odds without what is added to the factor because labels are few.
     less = 1 / few_labels_factor(len(label), settings)
     cautious = less * (psi - at_labels) + matching_shift(less * sharpness * fitted, float(label.mean()))
-    prevalence, doubt = _prevalence(settings, cautious, label, ranks.levels[known[label == 0]], groups)
+    good = table.population.levels(known[label == 0])
+    prevalence, doubt = _prevalence(settings, cautious, label, good, groups)
     floor = floor_of(settings.unremarkable, prevalence)
     shift = matching_shift(psi, prevalence, floor)
     weights[0] += shift
@@ -242,11 +243,10 @@ def _why_not(label: Floats) -> str:
 
 
 def _evidence_head(
-    names: tuple[str, ...],
+    table: HeadTable,
     why: str,
     settings: HeadSettings,
     prior: Prior,
-    ranks: Ranks,
     layout: Layout,
     known: Numbers,
     values: Floats,
@@ -257,7 +257,7 @@ def _evidence_head(
     spread[0] = 0.0 if settings.prevalence is not None else ASSUMED_SPREAD
     spread[np.isin(layout.kind, (LINEAR, BEND))] = 0.0
     weights[0] = 0.0
-    psi = layout.predictor(ranks.levels, weights)
+    psi = table.population.predictor(layout, weights)
     floor = floor_of(settings.unremarkable, prevalence)
     weights[0] = matching_shift(psi, prevalence, floor)
     basis = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
@@ -266,7 +266,7 @@ def _evidence_head(
     assumed = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the real one"
     return Head(
         target_kind="binary",
-        names=names,
+        names=table.names,
         kind="evidence",
         note=f"{why}; {basis}{assumed}",
         prevalence=prevalence,
@@ -281,6 +281,6 @@ def _evidence_head(
         values=values,
         left_out=psi[known] + weights[0],
         variances=mean_variances(layout, prior),
-        ranks=ranks,
+        ranks=table.ranks,
         layout=layout,
     )

@@ -1,23 +1,27 @@
-"""Label-free inputs on workers: each finds those of its own entities, and keeps what the driver does not need.
+"""Inputs and heads on workers: each finds those of its own entities, and keeps what the driver does not need.
 
-The driver gets what heads are fitted to: suspicion, evidence of entities, ranks of inputs. Of all the rest it knows the
-size: the values of the inputs, and what lockstep, strangers and evidence say of each review. Workers write these to the
-model's folder, or send them where they are asked for.
+The driver gets what it writes itself: suspicion and evidence of entities, heads, and what they say of each entity. Of
+all the rest it knows the size: inputs and their ranks, and what lockstep, strangers and evidence say of each review.
+Workers write these to the model's folder, or send them where they are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Floats
+from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs, label_free_inputs, pack_inputs, unpack_inputs
-from ringleader.judge.judge import LabelFree
+from ringleader.judge.judge import Judge, LabelFree, Prevalence
+from ringleader.judge.transfer import Transfer
 from ringleader.known.covariates import ModeCovariates
+from ringleader.known.labels import Target
 from ringleader.runtime.executor import using_threads
-from ringleader.runtime.peers import Peers
+from ringleader.runtime.peers import Alone, Peers
 from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, held_rows, write_held
 from ringleader.signals import ReviewEvidence, Signals, Suspicion
 from ringleader.signals.cluster import ClusterSignals, held_cells
@@ -26,9 +30,6 @@ from ringleader.signals.strangers import Strangers
 
 ROWS = ("values", "ranks", "burst_")
 """Beginnings of the names of packed inputs that have a row for each entity."""
-WANTED = "ranks"
-"""That of them which the driver has too."""
-
 Arrays = dict[str, Any]
 
 
@@ -38,6 +39,22 @@ class LabelFreePart(NamedTuple):
     suspicions: dict[int, Suspicion]
     evidence: dict[int, Floats]
     inputs: dict[int, Arrays]  # packed, without what is held; of the modes of ids
+    held: dict[str, dict[str, HeldRows]]
+
+
+class JudgePart(NamedTuple):
+    """What a worker tells the driver of heads: what they say of its entities, and what it holds, by part.
+
+    heads : by place of the target, without the ranks of entities; of the first worker alone
+    label_inputs : names, descriptions and groups of the inputs of each head that labels entered
+    means : by mode, those of the ranks of label-free inputs
+    """
+
+    heads: tuple[Head, ...]
+    judgements: tuple[Judgement, ...]
+    transfers: dict[int, Transfer | None]
+    label_inputs: tuple[tuple[tuple[str, ...], dict[str, str], dict[str, str]], ...]
+    means: dict[int, dict[int, Floats]]
     held: dict[str, dict[str, HeldRows]]
 
 
@@ -60,15 +77,14 @@ class HeldSignals:
         """
         self.cluster, self.columns, self.find_evidence = cluster, columns, find_evidence
         self._restarts = -1
+        self._targets: tuple[Any, ...] | None = None
         parts = self._find()
         held = {
             part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
             for part, arrays in parts[0].held.items()
         }
         self.with_workers = {part: frozenset(arrays) for part, arrays in held.items()}
-        inputs = {
-            mode: _joined([part.inputs[mode] for part in parts], held[f"inputs-{mode}"]) for mode in parts[0].inputs
-        }
+        inputs = {mode: unpack_inputs(held[f"inputs-{mode}"] | parts[0].inputs[mode]) for mode in parts[0].inputs}
         evidence, strangers = ReviewEvidence(**held["evidence"]), Strangers(**held["strangers"])
         signals = Signals(
             cluster.tensor,
@@ -81,6 +97,46 @@ class HeldSignals:
             behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
         )
         self.label_free = LabelFree(signals, columns, inputs)
+
+    def judge(
+        self,
+        targets: Sequence[Target],
+        unlabelled: Sequence[int],
+        *,
+        seed: int,
+        prevalence: Prevalence,
+        threads: int | None,
+    ) -> Judge:
+        """A judge whose heads the workers have fitted; they keep what these read of each entity.
+
+        unlabelled : modes to be scored from the heads of others. threads : of this process
+        """
+        self._targets = tuple(targets), seed, prevalence, tuple(unlabelled)
+        parts: list[JudgePart] = self.cluster.run(_judge, self._judge_arguments, before=[self._find_again])
+        held = {
+            part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
+            for part, arrays in parts[0].held.items()
+        }
+        self.with_workers |= {part: frozenset(arrays) for part, arrays in held.items()}
+        heads, inputs = {}, {}
+        for place, (target, head) in enumerate(zip(targets, parts[0].heads, strict=True)):
+            arrays = held[f"head_{place}"]
+            heads[place] = replace(head, ranks=replace(head.ranks, levels=arrays["ranks"]))
+            inputs[place] = _with_columns(
+                self.label_free.inputs(target.mode), *parts[0].label_inputs[place], arrays["label_columns"]
+            )
+        for mode, means in parts[0].means.items():
+            ranks = self.label_free.inputs(mode).ranks
+            assert ranks is not None  # label-free inputs are ranked
+            ranks.means.update(means)
+        judge = Judge(self.label_free, targets, seed=seed, prevalence=prevalence, heads=heads, threads=threads)
+        judgements = {
+            place: Judgement(*map(np.concatenate, zip(*(part.judgements[place] for part in parts), strict=True)))
+            for place in heads
+        }
+        transfers = {mode: _whole_transfer([part.transfers[mode] for part in parts]) for mode in unlabelled}
+        judge.take_over(judgements, transfers, inputs)
+        return judge
 
     def write(self, part: str, on_driver: Mapping[str, Any], spans: Spans, write: Write) -> list[Any]:
         """The arrays of a part in pieces, each written by a worker; what ``write`` returned, in their order.
@@ -144,6 +200,8 @@ class HeldSignals:
             for step in self._before:
                 step()
             self.cluster.workers.run(_label_free, self._arguments())
+            if self._targets is not None:
+                self.cluster.workers.run(_judge, self._judge_arguments())
             self._restarts = self.cluster.workers.restarts
 
     @property
@@ -160,6 +218,10 @@ class HeldSignals:
             shares.append((cluster.actor, own, cluster.workers.threads))
         return shares
 
+    def _judge_arguments(self) -> list[tuple[Any, ...]]:
+        assert self._targets is not None  # they were given
+        return [(self.cluster.actor, *self._targets)] * self.cluster.workers.count
+
 
 def _rows(array: Any, span: tuple[int, int]) -> Any:
     return array[span[0] : span[1]] if array.ndim else array
@@ -171,12 +233,28 @@ def _whole(parts: list[Suspicion]) -> Suspicion:
     )
 
 
-def _joined(parts: list[Arrays], held: Arrays) -> Inputs:
-    arrays = {
-        name: np.concatenate([part[name] for part in parts]) if name.startswith(ROWS) else array
-        for name, array in parts[0].items()
-    }
-    return unpack_inputs(held | arrays)
+def _with_columns(
+    inputs: Inputs, names: tuple[str, ...], descriptions: dict[str, str], groups: dict[str, str], columns: Floats
+) -> Inputs:
+    """Label-free inputs with columns (n_k, ...) behind them."""
+    return replace(
+        inputs,
+        names=(*inputs.names, *names),
+        blocks=(*inputs.blocks, columns),
+        descriptions={**inputs.descriptions, **descriptions},
+        groups={**inputs.groups, **groups},
+    )
+
+
+def _whole_transfer(parts: list[Transfer | None]) -> Transfer | None:
+    first = parts[0]
+    if first is None:
+        return None
+    own = [part for part in parts if part is not None]
+    return first._replace(
+        neighbours={name: np.concatenate([part.neighbours[name] for part in own]) for name in first.neighbours},
+        parts=tuple(np.concatenate(part) for part in zip(*(part.parts for part in own), strict=True)),
+    )
 
 
 def _label_free(
@@ -192,6 +270,7 @@ def _label_free(
         suspicions = {k: signals.suspicion(k) for k in modes}
         evidence = {k: signals.evidence(k) for k in modes}
     share.forget()
+    memory["label_free"] = inputs, suspicions
     memory["held"] = {
         "evidence": reviews._asdict(),
         "lockstep": lockstep.cell_arrays(),
@@ -201,8 +280,50 @@ def _label_free(
     held = {
         part: {name: HeldRows.of(array) for name, array in arrays.items()} for part, arrays in memory["held"].items()
     }
-    for_driver = {
-        k: {name: array for name, array in packed.items() if name == WANTED or not name.startswith(ROWS)}
-        for k, packed in inputs.items()
-    }
+    for_driver = {k: {n: a for n, a in packed.items() if not n.startswith(ROWS)} for k, packed in inputs.items()}
     return LabelFreePart(suspicions, evidence, for_driver, held)
+
+
+def _judge(
+    memory: dict[str, Any],
+    peers: Peers,
+    actor: int,
+    targets: tuple[Target, ...],
+    seed: int,
+    prevalence: Prevalence,
+    unlabelled: tuple[int, ...],
+) -> JudgePart:
+    """In a worker: the heads of targets, and what they say of its entities.
+
+    Processes talk to each other in one order, so that there is one thread.
+    """
+    share, (packed, suspicions) = held_cells(memory, peers), memory["label_free"]
+    lockstep, reviews = memory["lockstep"], ReviewEvidence(**memory["held"]["evidence"])
+    inputs = {mode: unpack_inputs(arrays) for mode, arrays in packed.items()}
+    inputs = {mode: replace(own, ranks=own.ranks.among(peers)) for mode, own in inputs.items() if own.ranks is not None}
+    signals = Signals(share, actor, lambda: reviews, lambda: lockstep, suspicions=suspicions)
+    label_free = LabelFree(signals, {}, inputs)
+    judge = Judge(label_free, targets, seed=seed, prevalence=prevalence, threads=1)
+    heads = judge.heads()
+    label_free.forget_ties()
+    abouts = []
+    for place, (target, head) in enumerate(zip(targets, heads, strict=True)):
+        own, first = judge.head_inputs(place), len(inputs[target.mode].names)
+        names = own.names[first:]
+        abouts.append((names, {n: own.descriptions[n] for n in names}, {n: own.groups[n] for n in names}))
+        memory["held"][f"head_{place}"] = {
+            "ranks": head.ranks.levels,
+            "label_columns": np.ascontiguousarray(own.columns_from(first)),
+        }
+    judgements = tuple(judge.judgement(place) for place in range(len(targets)))
+    transfers = {mode: judge.transfer(mode) for mode in unlabelled}
+    share.forget()
+    held = {
+        part: {name: HeldRows.of(array) for name, array in arrays.items()}
+        for part, arrays in memory["held"].items()
+        if part.startswith("head_")
+    }
+    nobody = [replace(head.ranks, levels=head.ranks.levels[:0], peers=Alone(), counts=()) for head in heads]
+    known = tuple(replace(head, ranks=ranks) for head, ranks in zip(heads, nobody, strict=True))
+    means = {mode: own.ranks.means for mode, own in inputs.items() if own.ranks is not None}
+    return JudgePart(() if peers.rank else known, judgements, transfers, tuple(abouts), means, held)

@@ -30,6 +30,7 @@ from ringleader.judge.basis import (
     side_by_side,
     unpack,
 )
+from ringleader.judge.population import Population, edges_of, in_whole_parts, moved_rows, whole_parts
 from ringleader.judge.posterior import Prior
 from ringleader.judge.prevalence import with_floor
 from ringleader.kernels.logistic import fisher_weight, logistic
@@ -133,20 +134,32 @@ class Head:
         return HeadScores(centre, self._scaled(centre), self._scaled(centre - reach), self._scaled(centre + reach))
 
     def judge(self) -> Judgement:
-        """Every entity of the mode, the labelled without their own label.
+        """Every entity of the mode, or those whose ranks are here; the labelled without their own label.
 
         Without it an interval is wider: h -> h / (1 - N h), as for a review (model.md section 6.4).
         """
-        centre, spread = moments(self.ranks.levels, self.layout, self.weights, self.root)
+        centre, spread = self._own_moments()
+        codes = self.codes - self.ranks.first
+        own = (codes >= 0) & (codes < len(centre))
+        codes = codes[own]
         if self.target_kind == "binary":
-            weight = fisher_weight(centre[self.codes])
+            weight = fisher_weight(centre[codes])
         else:  # values without spread have no noise to weigh against, and taught nothing that could be left out
-            weight = np.full(len(self.codes), 1 / self.noise_variance if self.noise_variance > 0 else 0.0)
-        spread[self.codes] /= np.sqrt(np.maximum(1 - weight * spread[self.codes] ** 2, LEAST_ROOM))
-        centre[self.codes] = self.left_out
+            weight = np.full(len(codes), 1 / self.noise_variance if self.noise_variance > 0 else 0.0)
+        spread[codes] /= np.sqrt(np.maximum(1 - weight * spread[codes] ** 2, LEAST_ROOM))
+        centre[codes] = self.left_out[own]
         reach = self.quantile * spread
         ends = (centre, centre - reach, centre + reach)
         return Judgement(*(frozen(self._scaled(end)) for end in ends))
+
+    def _own_moments(self) -> tuple[Floats, Floats]:
+        """``moments`` of the population, or of those entities of it whose ranks are here."""
+        ranks = self.ranks
+        if ranks.peers.count == 1:
+            return moments(ranks.levels, self.layout, self.weights, self.root)
+        found = moments(in_whole_parts(ranks), self.layout, self.weights, self.root, ranks.population)
+        rows = moved_rows(ranks.peers, np.stack(found, axis=1), whole_parts(ranks.counts), edges_of(ranks.counts))
+        return rows[:, 0].copy(), rows[:, 1].copy()
 
     def contributions(self, entities: npt.ArrayLike | None = None) -> Floats:
         """What each input adds to the predictor, (E, F), 0 for the average entity; with the intercept its sum."""
@@ -206,10 +219,15 @@ _WORDS = (
 _ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
 
 
-def moments(levels: Levels, layout: Layout, weights: Floats, root: Floats) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of the additive predictor, (n,) each; the latter to six digits."""
+def moments(
+    levels: Levels, layout: Layout, weights: Floats, root: Floats, population: int | None = None
+) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of the additive predictor, (n,) each; the latter to six digits.
+
+    population : as ``Layout.predictor``
+    """
     spread = row_lengths(lambda part: layout.single_rows(levels[part]), len(levels), root)
-    return layout.predictor(levels, weights), spread
+    return layout.predictor(levels, weights, population), spread
 
 
 class HeadTable(NamedTuple):
@@ -218,12 +236,14 @@ class HeadTable(NamedTuple):
     names     : of the inputs, the suspicion last where there is one
     groups    : (F,) the kind of each input but the suspicion; inputs of a kind tell the labels' worth of one another
     suspicion : its place among the inputs, or None
+    population : the entities, whose ranks may lie with several processes
     """
 
     ranks: Ranks
     names: tuple[str, ...]
     groups: tuple[str, ...]
     suspicion: int | None
+    population: Population
 
 
 def head_table(
@@ -244,9 +264,9 @@ def head_table(
     if suspicion is not None:
         columns.append(checked_suspicion(suspicion, len(columns[0]))[:, None])
         names, last = (*names, EVIDENCE_NAME), len(names)
-    fresh = rank_all(np.concatenate(columns, axis=1))
+    fresh = rank_all(np.concatenate(columns, axis=1), ranked.peers if ranked is not None else None)
     ranks = side_by_side(ranked, fresh) if ranked is not None else fresh
-    return HeadTable(ranks, tuple(names), tuple(groups or ()), last)
+    return HeadTable(ranks, tuple(names), tuple(groups or ()), last, Population(ranks))
 
 
 def checked_suspicion(suspicion: npt.ArrayLike, n: int) -> Floats:

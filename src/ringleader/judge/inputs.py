@@ -226,7 +226,7 @@ def associations(
 
     variants : the same targets with other sets of labels each; one result for each. All flow at once.
     """
-    tensor, lockstep = ties.tensor, ties.lockstep
+    share, tensor, lockstep = ties.share, ties.tensor, ties.lockstep
     wanted = tuple(modes)
     made: list[dict[int, dict[str, Floats]]] = [{mode: {} for mode in wanted} for _ in variants]
     for versions in zip(*variants, strict=True):
@@ -250,8 +250,10 @@ def associations(
                 elif k == lockstep.actor:
                     columns[f"association_{ending}"] = actors[i]
                 else:
-                    flowed = actors[i][tensor.coordinates[:, lockstep.actor]]
-                    columns[f"association_{ending}"] = entity_evidence(tensor, flowed, k)
+                    acted = tensor.coordinates[:, lockstep.actor]
+                    met = share.lookup(lockstep.actor, acted)
+                    flowed = met.rows(actors[i])[met.places(acted)]
+                    columns[f"association_{ending}"] = entity_evidence(share, flowed, k)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 from ringleader.arrays import Floats
@@ -19,12 +20,14 @@ from ringleader.judge.neighbours import (
     reads_neighbours,
     with_neighbours,
 )
+from ringleader.judge.population import Population, fit_together
 from ringleader.judge.priors import HeadSettings
-from ringleader.judge.real import fit_real
+from ringleader.judge.real import REAL_SETTINGS, fit_real
 from ringleader.judge.transfer import Transfer, tellers, transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
+from ringleader.runtime.peers import Alone
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
 from ringleader.signals.signals import SIDE_BY_SIDE
@@ -49,7 +52,7 @@ class LabelFree:
     @cached_property
     def ties(self) -> Ties:
         """The graphs that labels flow along."""
-        return Ties(self.signals.tensor, self.signals.lockstep)
+        return Ties(self.signals.share, self.signals.lockstep)
 
     def forget_ties(self) -> None:
         """Give back the memory of the graphs; they are laid out again where they are asked for."""
@@ -73,7 +76,7 @@ class LabelFree:
             own = self.inputs(mode).ranks
             assert own is not None  # label-free inputs are ranked
             own.column_means(HeadSettings().knots)  # once, and not for each head
-            self._ranks[mode] = side_by_side(own, rank_all(self.signals.suspicion(mode).score[:, None]))
+            self._ranks[mode] = side_by_side(own, rank_all(self.signals.suspicion(mode).score[:, None], own.peers))
         return self._ranks[mode]
 
     def ranks_of(self, modes: Sequence[int]) -> dict[int, Ranks]:
@@ -196,11 +199,18 @@ class Judge:
         suspicion: Floats = self.signals.suspicion(target.mode).score
         groups = [inputs.groups[name] for name in inputs.names]
         table = head_table(inputs.unranked, inputs.names, suspicion, groups, inputs.ranks)
-        if target.kind == "real":
-            return fit_real(table, target.codes, target.values)
         mode = self.signals.tensor.modes[target.mode]
         share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
-        return fit_binary(table, target.codes, target.values, HeadSettings(prevalence=share))
+        real, ranks = target.kind == "real", table.ranks
+        settings = REAL_SETTINGS if real else HeadSettings(prevalence=share)
+        ranks.column_means(settings.knots)  # here, since only one of several processes fits
+        nobody = replace(ranks, levels=ranks.levels[:0], peers=Alone(), counts=())
+
+        def fit(population: Population) -> Head:
+            known = table._replace(ranks=nobody, population=population)
+            return (fit_real if real else fit_binary)(known, target.codes, target.values, settings)
+
+        return replace(fit_together(ranks, target.codes, fit), ranks=ranks)
 
     def neighbours(self, name: str) -> tuple[bool, bool]:
         """Whether the heads of a target always read neighbours, and whether they may: it is about probabilities."""

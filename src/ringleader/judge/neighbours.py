@@ -13,18 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.judge.basis import Ranks, lay_out, rank_all, side_by_side
 from ringleader.judge.inputs import Inputs, associations, wording
+from ringleader.judge.population import Population, believe_together
 from ringleader.judge.posterior import fit_logistic
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
 from ringleader.kernels.logistic import logistic
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads
-from ringleader.signals.lockstep import Flow, Ties, meeting_graph, read_folds
+from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.graphs import OwnedGraph, OwnedRows, meeting_graph
+from ringleader.signals.lockstep import Flow, Ties, read_folds
 from ringleader.signals.lockstep.association import SHARED_PRIOR
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
@@ -75,8 +77,7 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
 
     def believe(piece: tuple[Target, dict[int, dict[str, Floats]]]) -> Floats:
         target, columns = piece
-        believed = _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
-        return np.asarray(believed - believed.mean())
+        return _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
 
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
     for (target, _), believed in zip(pieces, Threads().map(believe, pieces), strict=True):
@@ -88,8 +89,15 @@ def first_flows(
     ties: Ties, modes: Sequence[int], targets: Sequence[Target], *, seed: int
 ) -> tuple[dict[int, Numbers], list[list[Target]], list[dict[int, dict[str, Floats]]]]:
     """The fold of each labelled entity, the targets without the labels of each fold, and their ``associations``."""
-    fold = {target.mode: _dealt(target, ties.tensor.shape[target.mode], seed) for target in targets}
-    variants = [[_without(target, fold[target.mode], out) for target in targets] for out in range(FOLDS)]
+    dealt = [_dealt(target, seed) for target in targets]
+    variants = [
+        [_without(target, fold, out) for target, fold in zip(targets, dealt, strict=True)] for out in range(FOLDS)
+    ]
+    fold = {target.mode: np.full(ties.share.size(target.mode), -1) for target in targets}
+    for target, folds in zip(targets, dealt, strict=True):
+        first, last = ties.share.own(target.mode)
+        mine = (target.codes >= first) & (target.codes < last)
+        fold[target.mode][target.codes[mine] - first] = folds[mine]
     return fold, variants, associations(ties, modes, variants, Flow(seed=seed, folds=INNER_FOLDS))
 
 
@@ -99,11 +107,11 @@ def with_neighbours(inputs: Inputs, ties: Ties, mode: int, target: Target, first
     label, ending = wording(target)
     columns: dict[str, Floats] = {}
     descriptions: dict[str, str] = {}
-    fold = first.fold.get(mode, np.full(tensor.shape[mode], -1))
+    fold = first.fold.get(mode, np.full(ties.share.size(mode), -1))
     for k, beliefs in first.beliefs.items():
         name, named = f"{PREFIX}{tensor.modes[k]}{ending}", tensor.modes[k]
         if k != mode:
-            columns[name] = read_folds(_averaged_across(ties.meetings(mode, k), beliefs), fold)
+            columns[name] = read_folds(_averaged_across(ties.meetings(mode, k).there, beliefs), fold)
             descriptions[name] = f"How suspected the {named} accounts are that it meets{label}"
             continue
         other = ties.partner(mode)
@@ -117,57 +125,66 @@ def with_neighbours(inputs: Inputs, ties: Ties, mode: int, target: Target, first
     return inputs.joined(columns, descriptions, "neighbours")
 
 
-def mean_of_met(tensor: SparseTensor, mode: int, other: int, beliefs: Floats, cells: Bools | None = None) -> Floats:
+def mean_of_met(
+    cells: SparseTensor | CellShare, mode: int, other: int, beliefs: Floats, counted: Bools | None = None
+) -> Floats:
     """Mean belief, (n_k,), of those of another mode whom each entity meets, drawn to 0 where they are few.
 
-    beliefs : (n_other,), less their mean. cells : which of the reviews count, all where None.
+    beliefs : (n_other,), less their mean. counted : which of the reviews count, all where None. Where a process holds
+    some of the cells, everything is of these, and of the entities that it owns.
     """
-    return _averaged_across(meeting_graph(tensor, mode, other, cells), beliefs[:, None])[:, 0]
+    share = as_share(cells)
+    met = OwnedRows(share.peers, meeting_graph(share, mode, other, counted), share.bounds[other])
+    return _averaged_across(met, beliefs[:, None])[:, 0]
 
 
-def _dealt(target: Target, n: int, seed: int) -> Numbers:
-    """The fold of each entity, (n,), -1 for the unlabelled."""
-    fold = np.full(n, -1, np.int64)
-    fold[np.sort(target.codes)] = np.random.default_rng([seed, 0xC0]).permutation(len(target.codes)) % FOLDS
+def _dealt(target: Target, seed: int) -> Numbers:
+    """The fold of each labelled entity, (M,)."""
+    fold = np.empty(len(target.codes), np.int64)
+    fold[np.argsort(target.codes)] = np.random.default_rng([seed, 0xC0]).permutation(len(fold)) % FOLDS
     return fold
 
 
 def _without(target: Target, fold: Numbers, left_out: int) -> Target:
-    remaining = fold[target.codes] != left_out
+    remaining = fold != left_out
     return target._replace(codes=target.codes[remaining], values=target.values[remaining])
 
 
 def _believed(label_free: Ranks, flows: npt.NDArray[np.float64], target: Target) -> Floats:
-    """Probability of every entity, (n_k,): the head with its prior variances as they are, at the estimated prevalence.
+    """Probability of every entity less its mean, (n_k,): the head with its prior variances as they are, at the
+    estimated prevalence.
 
     label_free : ranks of what needs no label, the suspicion last.
     """
-    ranks, width = side_by_side(label_free, rank_all(flows)), label_free.levels.shape[1]
+    ranks, width = side_by_side(label_free, rank_all(flows, label_free.peers)), label_free.levels.shape[1]
     settings = at_strength(HeadSettings(), len(target.codes))
     layout = lay_out(ranks, settings.knots, width - 1, range(width, width + flows.shape[1]))
     prior = prior_of(layout, settings)
     label = (target.values > 0).astype(np.float64)
-    weights, prevalence = prior.mean, settings.assumed_prevalence
-    teachable = 0 < label.sum() < len(label)
-    if teachable:
-        rows = layout.rows(ranks.levels[target.codes])
-        weights = fit_logistic(rows, label, prior, prior.mean, settings.max_iterations).weights
-    psi = layout.predictor(ranks.levels, weights)
-    if teachable:
-        prevalence = estimate_prevalence(psi, len(label), float(label.mean()), prevalence)
-    return logistic(psi + matching_shift(psi, prevalence))
+
+    def believe(population: Population) -> Floats:
+        weights, prevalence = prior.mean, settings.assumed_prevalence
+        teachable = 0 < label.sum() < len(label)
+        if teachable:
+            rows = layout.rows(population.levels(target.codes))
+            weights = fit_logistic(rows, label, prior, prior.mean, settings.max_iterations).weights
+        psi = population.predictor(layout, weights)
+        if teachable:
+            prevalence = estimate_prevalence(psi, len(label), float(label.mean()), prevalence)
+        believed = logistic(psi + matching_shift(psi, prevalence))
+        return np.asarray(believed - believed.mean())
+
+    return believe_together(ranks, target.codes, believe)
 
 
-def _averaged_across(graph: sparse.csr_array, beliefs: Floats) -> Floats:
+def _averaged_across(met: OwnedRows, beliefs: Floats) -> Floats:
     """Mean belief of those each entity meets; SHARED_PRIOR unknown ones count as the market's mean, which is 0."""
-    met = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
-    return np.asarray((graph @ beliefs) / (met + SHARED_PRIOR))
+    return np.asarray((met @ beliefs) / (met.sums()[:, None] + SHARED_PRIOR))
 
 
-def _averaged_through(graph: sparse.csr_array, beliefs: Floats) -> Floats:
+def _averaged_through(graph: OwnedGraph, beliefs: Floats) -> Floats:
     """The same of the others of its own mode: for each whom it meets, the mean belief of the others met there."""
-    back = graph.T
-    share = 1 / (np.asarray(back.sum(axis=1)).reshape(-1) - 1 + SHARED_PRIOR)
-    met = np.asarray(graph.sum(axis=1)).reshape(-1, 1)
-    flow = graph @ ((back @ beliefs) * share[:, None]) - (graph @ share)[:, None] * beliefs
-    return np.asarray(flow / (met + SHARED_PRIOR))
+    there, back = graph
+    share = 1 / (back.sums() - 1 + SHARED_PRIOR)
+    flow = there @ ((back @ beliefs) * share[:, None]) - (there @ share)[:, None] * beliefs
+    return np.asarray(flow / (there.sums()[:, None] + SHARED_PRIOR))

@@ -49,13 +49,13 @@ def fit_real(
     """The same from inputs that are ranked already."""
     settings = settings or REAL_SETTINGS
     ranks = table.ranks
-    known, value = checked_labels(codes, values, len(ranks.levels))
+    known, value = checked_labels(codes, values, table.population.size)
     if not len(known):
         raise SettingsError("a real-valued target needs at least one label")
     layout = lay_out(ranks, settings.knots, None)
     middle, unit = float(value.mean()), float(value.std())
     teachable = len(known) >= LEAST_VALUES and unit > 1e-12 * max(abs(middle), 1e-300)
-    rows = layout.rows(ranks.levels[known])
+    rows = layout.rows(table.population.levels(known))
     prior = prior_of(layout, settings)
     kind: Literal["additive", "constant"] = "additive" if teachable else "constant"
     if teachable:

@@ -17,6 +17,7 @@ from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs, wording
 from ringleader.judge.neighbours import PREFIX, mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.runtime.peers import gather
 from ringleader.signals import Signals
 from ringleader.signals.suspicion import normal_scores
 from ringleader.wording import plural
@@ -85,10 +86,9 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
     """
     # Labels of one class, or none in the reviews, taught nothing beside the suspicion.
     taught = [(target, head, said) for target, head, said in heads if head.kind == "additive"]
-    tensor, share = signals.tensor, ACTOR_SHARE
+    tensor, peers, share = signals.tensor, signals.share.peers, ACTOR_SHARE
     if mode != signals.actor:
-        of_actors = signals.suspicion(signals.actor).score
-        share = max((_taught(head, of_actors) for _, head, _ in taught), default=0.0)
+        share = max((_taught(head, _suspected(signals, head)) for _, head, _ in taught), default=0.0)
     if not taught or share <= 0:
         return None
     # A victim of an attack is no neighbour: who is rated badly is no friend of the reviewer's.
@@ -98,12 +98,12 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
     for target, head, judgement in taught:
         label, ending = wording(target)
         name, named = f"{PREFIX}{tensor.modes[target.mode]}{ending}", tensor.modes[target.mode]
-        neighbours[name] = mean_of_met(tensor, mode, target.mode, _believed(head, judgement), fair)
-        apart = "" if fair.all() else ", bad ratings apart"
+        neighbours[name] = mean_of_met(signals.share, mode, target.mode, _believed(head, judgement), fair)
+        apart = "" if all(gather(peers, bool(fair.all()))) else ", bad ratings apart"
         descriptions[name] = f"How suspected the {named} accounts are that it meets{apart}{label}"
     own = signals.suspicion(mode)
     parts = [(1 - share) / len(own.parts) * part for part in own.parts]
-    parts += [share / len(neighbours) * normal_scores(values) for values in neighbours.values()]
+    parts += [share / len(neighbours) * normal_scores(values, peers) for values in neighbours.values()]
     others = " and ".join(plural(tensor.modes[target.mode]) for target, _, _ in taught)
     note = (
         f"no labels of this kind: evidence and lockstep, and for {share:.0%} how suspected its {others} are, some of "
@@ -114,15 +114,29 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
 
 def _believed(head: Head, judgement: Judgement) -> Floats:
     """Probability of every entity less its mean, (n_k,); of the labelled what is known of them."""
-    belief = judgement.value.copy()
-    belief[head.codes] = head.values > 0
-    return np.asarray(belief - belief.mean(), np.float64)
+    belief, peers = judgement.value.copy(), head.ranks.peers
+    codes = head.codes - head.ranks.first
+    own = (codes >= 0) & (codes < len(belief))
+    belief[codes[own]] = head.values[own] > 0
+    parts = peers.exchange([belief, *[None] * (peers.count - 1)])  # the first adds them up, as one process does
+    mean = gather(peers, 0.0 if peers.rank else float(np.concatenate(parts).mean()))[0]
+    return np.asarray(belief - mean, np.float64)
+
+
+def _suspected(signals: Signals, head: Head) -> Floats:
+    """The suspicion of the labelled of a head, who act, (M,)."""
+    share, actor = signals.share, signals.actor
+    labelled = share.lookup(actor, head.codes)
+    return np.asarray(labelled.rows(signals.suspicion(actor).score)[labelled.places(head.codes)])
 
 
 def _taught(head: Head, suspicion: Floats) -> float:
-    """What share of the pairs of labels that the suspicion orders wrongly the head, without their own, orders right."""
+    """What share of the pairs of labels that the suspicion orders wrongly the head, without their own, orders right.
+
+    suspicion : of the labelled
+    """
     bad = head.values > 0
-    before, after = _ordered(bad, suspicion[head.codes]), _ordered(bad, head.left_out)
+    before, after = _ordered(bad, suspicion), _ordered(bad, head.left_out)
     doubt = DOUBT / np.sqrt(min(bad.sum(), (~bad).sum()))
     return float(np.clip((after - before) / (1 - before + doubt), 0.0, MOST_SHARE))
 

@@ -48,6 +48,29 @@ def gather(peers: Peers, value: T) -> list[T]:
     return peers.exchange([value] * peers.count)
 
 
+def led(peers: Peers, work: Callable[[Callable[[Any], list[Any]]], T], answer: Callable[[Any], Any]) -> T:
+    """What the first process makes, in all of them.
+
+    work : runs in the first alone, and may ask: ``ask(question)`` gives what every process answers to it.
+    """
+    others = [None] * (peers.count - 1)
+    if peers.rank:
+        while True:
+            asks, value = peers.exchange([None] * peers.count)[0]
+            if not asks:
+                made: T = value
+                return made
+            peers.exchange([answer(value), *others])
+
+    def ask(question: Any) -> list[Any]:
+        gather(peers, (True, question))
+        return peers.exchange([answer(question), *others])
+
+    result = work(ask)
+    gather(peers, (False, result))
+    return result
+
+
 class Abandoned(BaseException):
     """The program of a worker is not wanted any more."""
 

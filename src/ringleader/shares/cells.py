@@ -245,17 +245,13 @@ class CellShare:
             return self.count(np.bincount(column, minlength=self.shape[mode]))[slice(*self.own(mode))]
         return np.bincount(self.by(mode).own_codes(mode), minlength=self.size(mode))
 
+    def lookup(self, mode: int, codes: Array) -> Lookup:
+        """What reads the values of entities of a mode, given by their codes, of their owners."""
+        return Lookup(self.peers, self.bounds[mode], codes)
+
     def added(self, mode: int, codes: Array, values: Array) -> Floats:
         """The sum of values by their entities, for those that this process owns, (n_own,): who gave them, in order."""
-        if self.alone:
-            return np.asarray(np.bincount(codes, weights=values, minlength=self.shape[mode]), np.float64)
-        owner = np.searchsorted(self.bounds[mode], codes, side="right") - 1
-        chosen = [np.flatnonzero(owner == rank) for rank in range(self.peers.count)]
-        parts = self.peers.exchange([(codes[some], values[some]) for some in chosen])
-        first, last = self.own(mode)
-        theirs = np.concatenate([part[0] for part in parts]) - first
-        weights = np.concatenate([part[1] for part in parts])
-        return np.asarray(np.bincount(theirs, weights=weights, minlength=last - first), np.float64)
+        return _added(self.peers, self.bounds[mode], codes, values)
 
 
 def as_share(cells: SparseTensor | CellShare) -> CellShare:
@@ -264,46 +260,50 @@ def as_share(cells: SparseTensor | CellShare) -> CellShare:
 
 
 class Lookup:
-    """Entities of a mode whose values this process reads of their owners: named once, read as often as need be."""
+    """Entities whose values this process reads of their owners: named once, read as often as need be."""
 
-    def __init__(self, share: CellShare, mode: int, codes: Array) -> None:
-        """codes : of the entities, any number of times."""
-        self.share, self.mode = share, mode
+    def __init__(self, peers: Peers, begins: Numbers, codes: Array) -> None:
+        """begins : where the range of each process begins, (P + 1,). codes : of the entities, any number of times."""
+        self.peers, self._begins, self.alone = peers, begins, peers.count == 1
         self.codes = np.zeros(0, np.int32)
-        if not share.alone:
+        if not self.alone:
             self.codes = np.unique(codes)
-            edges = np.searchsorted(self.codes, share.bounds[mode])
-            asked = share.peers.exchange([self.codes[a:b] for a, b in itertools.pairwise(edges)])
-            self._asked = [codes - share.own(mode)[0] for codes in asked]
+            edges = np.searchsorted(self.codes, begins)
+            asked = peers.exchange([self.codes[a:b] for a, b in itertools.pairwise(edges)])
+            self._asked = [codes - begins[peers.rank] for codes in asked]
 
     @property
     def count(self) -> int:
         """How many entities are read."""
-        return self.share.shape[self.mode] if self.share.alone else len(self.codes)
+        return int(self._begins[-1]) if self.alone else len(self.codes)
 
     @property
     def own(self) -> slice:
         """The places of those that this process owns itself."""
-        first, last = self.share.own(self.mode)
-        return slice(first, last) if self.share.alone else slice(*np.searchsorted(self.codes, [first, last]).tolist())
+        first, last = self._begins[self.peers.rank : self.peers.rank + 2].tolist()
+        return slice(first, last) if self.alone else slice(*np.searchsorted(self.codes, [first, last]).tolist())
 
     def places(self, codes: Array) -> Array:
         """The places of codes among the rows that are read."""
-        return codes if self.share.alone else np.searchsorted(self.codes, codes).astype(np.int32)
+        return codes if self.alone else np.searchsorted(self.codes, codes).astype(np.int32)
 
     def named(self, places: Array) -> Array:
         """The codes at places."""
-        return places if self.share.alone else self.codes[places]
+        return places if self.alone else self.codes[places]
 
     def rows(self, own: Array) -> Array:
         """The values of the entities that were named, from those (n_own, ...) that every process gives of its own."""
-        if self.share.alone:
+        if self.alone:
             return own
-        return np.concatenate(self.share.peers.exchange([own[asked] for asked in self._asked]))
+        return np.concatenate(self.peers.exchange([own[asked] for asked in self._asked]))
+
+    def added(self, codes: Array, values: Array) -> Floats:
+        """``CellShare.added`` of the entities of the same kind."""
+        return _added(self.peers, self._begins, codes, values)
 
     def lists(self, offsets: Numbers, *columns: Array) -> tuple[Array, ...]:
         """The same of lists: that of entity n is ``column[offsets[n]:offsets[n + 1]]``, of each of the columns."""
-        if self.share.alone:
+        if self.alone:
             return offsets, *columns
         answers = []
         for asked in self._asked:
@@ -311,8 +311,21 @@ class Lookup:
             inside = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
             chosen = np.repeat(offsets[asked], length) + inside
             answers.append((length, *(column[chosen] for column in columns)))
-        lengths, *lists = (np.concatenate(part) for part in zip(*self.share.peers.exchange(answers), strict=True))
+        lengths, *lists = (np.concatenate(part) for part in zip(*self.peers.exchange(answers), strict=True))
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), *lists
+
+
+def _added(peers: Peers, begins: Numbers, codes: Array, values: Array) -> Floats:
+    """The sum of values by their entities, for those that this process owns, (n_own,)."""
+    if peers.count == 1:
+        return np.asarray(np.bincount(codes, weights=values, minlength=int(begins[-1])), np.float64)
+    owner = np.searchsorted(begins, codes, side="right") - 1
+    chosen = [np.flatnonzero(owner == rank) for rank in range(peers.count)]
+    parts = peers.exchange([(codes[some], values[some]) for some in chosen])
+    first, last = begins[peers.rank : peers.rank + 2].tolist()
+    theirs = np.concatenate([part[0] for part in parts]) - first
+    weights = np.concatenate([part[1] for part in parts])
+    return np.asarray(np.bincount(theirs, weights=weights, minlength=last - first), np.float64)
 
 
 def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:

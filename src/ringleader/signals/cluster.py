@@ -17,7 +17,7 @@ from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.sparse import SparseTensor
 
-FOUND = ("lockstep", "evidence", "held")
+FOUND = ("lockstep", "evidence", "label_free", "held")
 """Names in the memory of workers of what they found and keep: of reviews, and by part of a model."""
 
 
@@ -140,5 +140,5 @@ def _lockstep(
     share = held_cells(memory, peers)
     lockstep = find_lockstep(share, settings, actor=actor, threads=threads)
     share.forget()
-    memory["lockstep"] = lockstep.without_pairs(slice(None))
+    memory["lockstep"] = lockstep
     return LockstepPart(lockstep.pairs_alone(0, lockstep.both.direct[:0]), lockstep.both.direct)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
+from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
@@ -190,20 +191,16 @@ def _learn(
 
         pairs = cluster.lockstep() if lockstep is None else lockstep
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
-        fitted = replace(fitted, derived=Derived(label_free=held.label_free if writer is not None else held.whole()))
+        judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
+        label_free = held.label_free if writer is not None else held.whole()
+        fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge))
         cluster.release(results=writer is None)
         return_memory()
-        if writer is not None:
-            fitted.cores()  # before the heads, so that the memory of both is not needed at once
-            return_memory()
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
     if fitted.judged:
         fitted.judge.heads()
-    if cluster is not None:
-        fitted.label_free.forget_ties()
-        return_memory()
     if writer is None:
         return fitted, None
     writer.save(fitted, held)
@@ -212,6 +209,17 @@ def _learn(
     elif not is_large(max(tensor.shape)):
         return fitted, writer.stored
     return writer.read_back(fitted), writer.stored
+
+
+def _judge_on(held: HeldSignals, snapshot: Snapshot) -> Judge:
+    """The heads of a snapshot, fitted by workers."""
+    return held.judge(
+        snapshot.targets,
+        [k for k in range(len(snapshot.tensor.shape)) if snapshot.place(k) is None],
+        seed=snapshot.config.seed,
+        prevalence=snapshot.parameters["prevalence"],
+        threads=snapshot.parameters["threads"],
+    )
 
 
 def as_labels(labels: Any) -> Labels | None:

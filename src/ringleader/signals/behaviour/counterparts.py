@@ -42,7 +42,7 @@ def counterpart_columns(market: Market, judged: Judged, j: int) -> Iterator[Cova
     name, size = share.tensor.modes[j], share.shape[j]
     entity, other, where = distinct_pairs(judged.codes, share.tensor.coordinates[:, j].astype(np.int64), (n, size))
     seen = sum_by(where, w, len(entity))
-    lookup = Lookup(share, j, other)
+    lookup = share.lookup(j, other)
     place = lookup.places(other)
     theirs = lookup.rows(share.added(j, other, seen))[place]
     pairs = Pairs(entity, other, seen, theirs - seen, where, lookup, place)
@@ -136,8 +136,7 @@ def _elsewhere(pairs: Pairs, own: Floats, usual: float) -> Floats:
 
     own : sum over the reviews of each pair.
     """
-    lookup = pairs.lookup
-    theirs = lookup.rows(lookup.share.added(lookup.mode, pairs.other, own))[pairs.place] - own
+    theirs = pairs.lookup.rows(pairs.lookup.added(pairs.other, own))[pairs.place] - own
     return np.asarray((theirs + SHRINK * usual) / (pairs.elsewhere + SHRINK))
 
 

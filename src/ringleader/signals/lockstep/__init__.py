@@ -12,7 +12,6 @@ from ringleader.signals.lockstep.association import (
     associate,
     associate_through,
     averaged_over_pairs,
-    meeting_graph,
     read_folds,
 )
 from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, joined_lockstep, top_mean
@@ -33,7 +32,6 @@ __all__ = [
     "find_lockstep",
     "find_sides",
     "joined_lockstep",
-    "meeting_graph",
     "read_folds",
     "start_rows",
     "top_mean",

@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.runtime.executor import Threads
+from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.settings import Number, Settings, Whole
+from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.graphs import OwnedGraph, OwnedRows, both_ways, cell_graph, meeting_graph, turned
 from ringleader.signals.lockstep.pairs import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 
@@ -62,7 +65,8 @@ class LabelSet(NamedTuple):
 
 
 Walk = Callable[[Floats], Floats]
-"""Numbers of entities, (n, m), -> the average over whom each is tied to, a new array (n, m). No label enters it."""
+"""Numbers of entities, (n, m), -> the average over whom each is tied to, a new array (n, m). No label enters it. Where
+several processes share the entities, each gives and gets those that it owns."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +84,26 @@ class Flow(Settings):
 
 
 class Ties:
-    """The graphs that labels flow along: made of the reviews alone, each laid out once."""
+    """The graphs that labels flow along: made of the reviews alone, each laid out once.
 
-    def __init__(self, tensor: SparseTensor, lockstep: Lockstep) -> None:
-        if len(lockstep.review_scores) != tensor.n_cells:
+    Of several processes each has those of its own entities, and everything below is of these.
+    """
+
+    def __init__(self, cells: SparseTensor | CellShare, lockstep: Lockstep) -> None:
+        self.share, self.lockstep = as_share(cells), lockstep
+        if len(lockstep.review_scores) != self.tensor.n_cells:
             raise SettingsError(
-                f"lockstep has {len(lockstep.review_scores)} cells and the tensor {tensor.n_cells}; find it anew"
+                f"lockstep has {len(lockstep.review_scores)} cells and the tensor {self.tensor.n_cells}; find it anew"
             )
-        self.tensor, self.lockstep = tensor, lockstep
         self._walks: dict[tuple[str, float, float], Walk] = {}
-        self._graphs: dict[tuple[int, int], sparse.csr_array] = {}
+        self._graphs: dict[tuple[int, int], OwnedGraph] = {}
         self._flows: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def tensor(self) -> SparseTensor:
+        """The cells held here."""
+        return self.share.tensor
 
     def partner(self, mode: int) -> int:
         """The mode whose entities those of a mode share: those who act or, for them, the items they meet on."""
@@ -99,37 +111,40 @@ class Ties:
 
     def pairs(self, prior: float = PRIOR) -> Walk:
         """``averaged_over_pairs`` of the actors."""
-        return self._walk(("pairs", prior, 0), lambda: averaged_over_pairs(self.lockstep, prior))
+        return self._walk(("pairs", prior, 0), lambda: averaged_over_pairs(self.lockstep, prior, self.share.peers))
 
     def entities(self, mode: int) -> Walk:
         """``averaged_over_entities`` of a mode and the actors."""
-        return self._walk(("entities", mode, 0), lambda: averaged_over_entities(self.tensor, self.lockstep, mode))
+        return self._walk(("entities", mode, 0), lambda: averaged_over_entities(self.share, self.lockstep, mode))
 
     def shared(self, mode: int, other: int) -> Walk:
         """``averaged_over_shared`` of a mode through another."""
-        return self._walk(("shared", mode, other), lambda: averaged_over_shared(self.tensor, mode, other))
+        return self._walk(("shared", mode, other), lambda: averaged_over_shared(self.share, mode, other))
 
     def _walk(self, key: tuple[str, float, float], make: Callable[[], Walk]) -> Walk:
         if key not in self._walks:
             self._walks[key] = make()
         return self._walks[key]
 
-    def meetings(self, mode: int, other: int) -> sparse.csr_array:
-        """CSR (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often."""
+    def meetings(self, mode: int, other: int) -> OwnedGraph:
+        """The graph (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often."""
         if (mode, other) not in self._graphs:
-            self._graphs[mode, other] = meeting_graph(self.tensor, mode, other)
+            self._graphs[mode, other] = self._both_ways(mode, other)
         return self._graphs[mode, other]
+
+    def _both_ways(self, mode: int, other: int) -> OwnedGraph:
+        bounds = self.share.bounds
+        return both_ways(self.share.peers, meeting_graph(self.share, mode, other), bounds[mode], bounds[other])
 
     def associate(self, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
         """``associate`` of several sets of labels of the actors."""
-        n = self.tensor.shape[self.lockstep.actor]
-        spread = self._spread(("pairs", 0, 0), self.pairs(), n, sets, flow)
+        spread = self._spread(("pairs", 0, 0), self.pairs(), self._span(self.lockstep.actor), sets, flow)
         return [read_folds(q, fold) for q, fold in spread]
 
     def associate_through(self, mode: int, sets: Sequence[LabelSet], flow: Flow) -> list[Associations]:
         """``associate_through`` of several sets of labels of a mode."""
-        n, n_actors = self.tensor.shape[mode], self.tensor.shape[self.lockstep.actor]
-        spread = self._spread(("entities", mode, 0), self.entities(mode), n, sets, flow, more=n_actors)
+        n, n_actors = self.share.size(mode), self.share.size(self.lockstep.actor)
+        spread = self._spread(("entities", mode, 0), self.entities(mode), self._span(mode), sets, flow, more=n_actors)
         nobody = np.full(n_actors, -1)
         return [Associations(read_folds(q[:n], fold), read_folds(q[n:], nobody)) for q, fold in spread]
 
@@ -139,17 +154,26 @@ class Ties:
         Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
         """
         two_steps = flow.replace(iterations=2 * flow.iterations)
-        walk, n = self.shared(mode, other), self.tensor.shape[mode]
-        spread = self._spread(("shared", mode, other), walk, n, sets, two_steps)
+        spread = self._spread(("shared", mode, other), self.shared(mode, other), self._span(mode), sets, two_steps)
         return [read_folds(q, fold) for q, fold in spread]
 
+    def _span(self, mode: int) -> OwnSpan:
+        return OwnSpan(*self.share.own(mode), self.share.shape[mode])
+
     def _spread(
-        self, kind: tuple[str, int, int], walk: Walk, n: int, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
+        self,
+        kind: tuple[str, int, int],
+        walk: Walk,
+        own: OwnSpan,
+        sets: Sequence[LabelSet],
+        flow: Flow,
+        *,
+        more: int = 0,
     ) -> list[tuple[Floats, Numbers]]:
         """``spread_labels``, but for sets that flowed before: a decision on one account leaves other modes' alone."""
         keys = [(*kind, flow, _fingerprint(labels)) for labels in sets]
         missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in self._flows}
-        flowed = spread_labels(walk, n, list(missing.values()), flow, more=more) if missing else []
+        flowed = spread_labels(walk, own, list(missing.values()), flow, more=more) if missing else []
         with self._lock:
             known: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = dict(self._flows)
             known.update(zip(missing, flowed, strict=True))
@@ -163,8 +187,8 @@ def associate(lockstep: Lockstep, codes: npt.ArrayLike, values: npt.ArrayLike, *
 
     codes, values : as ``LabelSet``. flow : settings of ``Flow``.
     """
-    sets = [LabelSet(codes, values)]
-    spread = spread_labels(averaged_over_pairs(lockstep), lockstep.graph.shape[0], sets, Flow(**flow))
+    sets, n = [LabelSet(codes, values)], lockstep.graph.shape[0]
+    spread = spread_labels(averaged_over_pairs(lockstep), OwnSpan(0, n, n), sets, Flow(**flow))
     return read_folds(*spread[0])
 
 
@@ -183,21 +207,30 @@ def associate_through(
     return Ties(tensor, lockstep).associate_through(k, [LabelSet(codes, values)], Flow(**flow))[0]
 
 
-def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
+def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR, peers: Peers | None = None) -> Walk:
     """W: numbers of actors -> their mean over those that each acts in lockstep with.
 
-    prior : LLR's worth of 0 in every mean.
+    prior : LLR's worth of 0 in every mean. peers : those who have the rows of the other actors.
     """
-    n, pairs = lockstep.graph.shape[0], _capped(lockstep)
-    single, back = lockstep.single, sparse.csr_array(lockstep.single.T)
+    peers = Alone() if peers is None else peers
+    capped, single = _capped(lockstep), lockstep.single
+    actors, groups = _ranges(peers, len(capped.indptr) - 1), single.shape[1] * np.arange(peers.count + 1) // peers.count
+    pairs = OwnedRows(peers, capped, actors)
     own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
-    met = single @ np.asarray(back.sum(axis=1)).reshape(-1) - own if single.nnz else np.zeros(n)
-    ties = np.asarray(pairs.sum(axis=1)).reshape(-1) + met + prior
+    met = np.zeros(len(own))
+    anybody = any(gather(peers, bool(single.nnz)))
+    if anybody:
+        back = turned(peers, single, actors, groups)
+        met = OwnedRows(peers, single, groups) @ np.asarray(back.sum(axis=1)).reshape(-1) - own
+        # What is large is read in order.
+        there = OwnedRows(peers, back.T if peers.count == 1 else single, groups)
+        here = OwnedRows(peers, single.T if peers.count == 1 else back, actors)
+    ties = np.asarray(capped.sum(axis=1)).reshape(-1) + met + prior
 
     def average(q: Floats) -> Floats:
-        flow: Floats = pairs @ q
-        if single.nnz:
-            flow += back.T @ (single.T @ q)
+        flow = pairs @ q
+        if anybody:
+            flow += there @ (here @ q)
             flow -= own[:, None] * q
         flow /= ties[:, None]
         return flow
@@ -205,41 +238,43 @@ def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
     return average
 
 
-def averaged_over_entities(tensor: SparseTensor, lockstep: Lockstep, mode: int) -> Walk:
+def averaged_over_entities(share: CellShare, lockstep: Lockstep, mode: int) -> Walk:
     """Numbers of the entities of a mode, then of the actors -> means over those each is tied to.
 
     An entity is tied to an actor by what log(1 + direct score) of the actor's reviews of it has above WHISPER. Labels
     flow from entities to these actors, among the actors along their pairs, and back to entities.
     """
-    n, n_actors = tensor.shape[mode], tensor.shape[lockstep.actor]
-    where = (tensor.coordinates[:, mode], tensor.coordinates[:, lockstep.actor])
+    n, actor = share.size(mode), lockstep.actor
     loud = np.maximum(np.log1p(lockstep.both.direct) - WHISPER, 0.0)
-    ties = sparse.csr_array(sparse.coo_array((loud, where), shape=(n, n_actors)))
+    ties = cell_graph(share, mode, actor, loud)
     ties.eliminate_zeros()
-    back, pairs = sparse.csr_array(ties.T), _capped(lockstep)
+    peers, bounds, capped = share.peers, share.bounds, _capped(lockstep)
+    back = turned(peers, ties, bounds[mode], bounds[actor])
     of_entities = np.asarray(ties.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
     of_actors = np.asarray(back.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
-    of_pairs = np.asarray(pairs.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
+    of_pairs = np.asarray(capped.sum(axis=1)).reshape(-1, 1) + ENTITY_PRIOR
+    pairs, here = OwnedRows(peers, capped, bounds[actor]), OwnedRows(peers, back, bounds[mode])
+    there = OwnedRows(peers, back.T if share.alone else ties, bounds[actor])
 
     def average(q: Floats) -> Floats:
         entities, actors = q[:n], q[n:]
-        seen = (1 - ALONG_PAIRS) * (back @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
-        return np.concatenate([(back.T @ actors) / of_entities, seen])
+        seen = (1 - ALONG_PAIRS) * (here @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
+        return np.concatenate([(there @ actors) / of_entities, seen])
 
     return average
 
 
-def averaged_over_shared(tensor: SparseTensor, mode: int, other: int) -> Walk:
+def averaged_over_shared(share: CellShare, mode: int, other: int) -> Walk:
     """Numbers of the entities of a mode -> those of whom they share counterparts with: two steps of the graph at once.
 
     Each of the two steps keeps ``1 - Flow.restart`` of what it carries.
     """
-    n, m = tensor.shape[mode], tensor.shape[other]
-    where = (tensor.coordinates[:, mode], tensor.coordinates[:, other])
-    graph = sparse.csr_array(sparse.coo_array((tensor.counts.astype(np.float64), where), shape=(n, m)))
-    ends = [np.sqrt(np.asarray(graph.sum(axis=axis)).reshape(-1) + SHARED_PRIOR) for axis in (1, 0)]
-    graph.data /= ends[0][np.repeat(np.arange(n), np.diff(graph.indptr))] * ends[1][graph.indices]
-    there, back = two_ways(graph)
+    graph = cell_graph(share, mode, other, share.home.tensor.counts.astype(np.float64))
+    own = np.sqrt(np.asarray(graph.sum(axis=1)).reshape(-1) + SHARED_PRIOR)
+    met = share.lookup(other, graph.indices)
+    ends = met.rows(np.sqrt(share.added(other, graph.indices, graph.data) + SHARED_PRIOR))
+    graph.data /= np.repeat(own, np.diff(graph.indptr)) * ends[met.places(graph.indices)]
+    there, back = both_ways(share.peers, graph, share.bounds[mode], share.bounds[other])
     keep = 1 - Flow().restart
 
     def average(q: Floats) -> Floats:
@@ -248,39 +283,23 @@ def averaged_over_shared(tensor: SparseTensor, mode: int, other: int) -> Walk:
     return average
 
 
-def two_ways(graph: sparse.csr_array) -> tuple[sparse.sparray, sparse.sparray]:
-    """The graph and its transpose, both by the rows of the larger side: that is read in order, and only what is small
-    is read out of order. Sums are added in the order in which the rows of each have them.
-    """
-    if graph.shape[0] >= graph.shape[1]:
-        return graph, graph.T
-    rows = sparse.csr_array(graph.T)
-    return rows.T, rows
+class OwnSpan(NamedTuple):
+    """The entities of a mode that this process owns: the first, the first behind them; and how many there are."""
 
-
-def meeting_graph(tensor: SparseTensor, mode: int, other: int, cells: Bools | None = None) -> sparse.csr_array:
-    """CSR (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often.
-
-    cells : which of the reviews count, all where None.
-    """
-    counted = tensor.coordinates if cells is None else tensor.coordinates[cells]
-    where = (counted[:, mode], counted[:, other])
-    graph = sparse.csr_array(
-        sparse.coo_array((np.ones(len(counted)), where), shape=(tensor.shape[mode], tensor.shape[other]))
-    )
-    graph.data[:] = 1.0
-    return graph
+    first: int
+    last: int
+    total: int
 
 
 def spread_labels(
-    walk: Walk, n: int, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
+    walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
 ) -> list[tuple[Floats, Numbers]]:
-    """What has flowed in, (n + more, folds), and the fold of each entity or -1, for each set of labels.
+    """What has flowed in, (n_own + more, folds), and the fold of each entity or -1, for each set of labels.
 
     more : entities of the walk behind the labelled mode's, none of whom is labelled.
     """
-    held = [_hold_out(labels, n, flow) for labels in sets]
-    known = np.concatenate([*(labels for labels, _ in held), np.zeros((n, 0))], axis=1)
+    held = [_hold_out(labels, own, flow) for labels in sets]
+    known = np.concatenate([*(labels for labels, _ in held), np.zeros((own.last - own.first, 0))], axis=1)
     known = np.concatenate([known, np.zeros((more, known.shape[1]))])
 
     def spread(labels: Floats) -> Floats:
@@ -293,7 +312,7 @@ def spread_labels(
         return q
 
     # No column feels another, so that they may be cut up among threads.
-    columns = [np.ascontiguousarray(part) for part in np.array_split(known, COLUMN_PIECES, axis=1) if part.size]
+    columns = [np.ascontiguousarray(part) for part in np.array_split(known, COLUMN_PIECES, axis=1) if part.shape[1]]
     flowed = np.concatenate([*Threads().map(spread, columns), np.zeros((len(known), 0))], axis=1)
     ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
     return [(part, fold) for part, (_, fold) in zip(np.split(flowed, ends, axis=1), held, strict=True)]
@@ -305,8 +324,9 @@ def _fingerprint(labels: LabelSet) -> str:
     return digest.hexdigest()
 
 
-def _hold_out(labels: LabelSet, n: int, flow: Flow) -> tuple[Floats, Numbers]:
-    """z with the labels of each fold left out in turn, (n, folds), and the fold of each entity or -1."""
+def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> tuple[Floats, Numbers]:
+    """z with the labels of each fold left out in turn, (n_own, folds), and the fold of each entity or -1."""
+    n = own.total
     who, values = np.asarray(labels.codes, np.int64).reshape(-1), np.asarray(labels.values, np.float64).reshape(-1)
     if len(who) != len(values):
         raise SettingsError(f"{len(who)} labelled entities, but {len(values)} labels")
@@ -317,12 +337,14 @@ def _hold_out(labels: LabelSet, n: int, flow: Flow) -> tuple[Floats, Numbers]:
     if not np.isfinite(values).all():
         raise SettingsError("labels must be finite numbers")
     folds = max(min(flow.folds, len(who)), 1)
-    order = np.argsort(who)
-    fold = np.full(n, -1, np.int64)
-    fold[who[order]] = np.random.default_rng([flow.seed, 0xF01D]).permutation(len(who)) % folds
-    columns = np.zeros((n, folds))
-    columns[who] = values[:, None]
-    columns[who, fold[who]] = 0.0
+    dealt = np.empty(len(who), np.int64)
+    dealt[np.argsort(who)] = np.random.default_rng([flow.seed, 0xF01D]).permutation(len(who)) % folds
+    mine = np.flatnonzero((who >= own.first) & (who < own.last))
+    place, fold = who[mine] - own.first, np.full(own.last - own.first, -1, np.int64)
+    fold[place] = dealt[mine]
+    columns = np.zeros((len(fold), folds))
+    columns[place] = values[mine, None]
+    columns[place, dealt[mine]] = 0.0
     return columns, fold
 
 
@@ -332,6 +354,11 @@ def read_folds(flow: Floats, fold: Numbers) -> Floats:
     labelled = np.flatnonzero(fold >= 0)
     values[labelled] = flow[labelled, fold[labelled]]
     return values
+
+
+def _ranges(peers: Peers, own: int) -> Numbers:
+    """Where the range of each process begins, (P + 1,), from how many each has."""
+    return np.concatenate([[0], np.cumsum(gather(peers, own))]).astype(np.int64)
 
 
 def _capped(lockstep: Lockstep) -> sparse.csr_array:

@@ -17,7 +17,7 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.runtime.executor import Threads
-from ringleader.shares.cells import CellShare, Lookup
+from ringleader.shares.cells import CellShare
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, expose, groups_of_actors, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -103,7 +103,7 @@ def _count(
     """Score and support of every membership on the items owned here, and the LLR of the pairs of the actors owned."""
     sent = sent_tables(share, actor, meetings)
     tables = joined_tables(sent)
-    lookup = Lookup(share, actor, tables.members)
+    lookup = share.lookup(actor, tables.members)
     groups = groups_of_actors(tables.offsets, lookup.places(tables.members), tables.log_rate, lookup.count, lookup.own)
     n, first = lookup.count, share.own(actor)[0]
     chance = chance_to_meet(share, meetings)[1]
@@ -189,7 +189,7 @@ def _support(share: CellShare, actor: int, meetings: Meetings, ties: sparse.csr_
 
     ties : LLRs of the actors owned here with all others, capped.
     """
-    lookup = Lookup(share, actor, meetings.members)
+    lookup = share.lookup(actor, meetings.members)
     offsets, columns, values = lookup.lists(ties.indptr.astype(np.int64), ties.indices, ties.data)
     members, n = meetings.members, lookup.count
     if not share.alone:  # members and third parties, counted from 0

@@ -108,14 +108,6 @@ class Lockstep:
         """How many pairs act in lockstep."""
         return int(self.graph.nnz) // 2
 
-    def without_pairs(self, cells: slice) -> Lockstep:
-        """The scores of some cells, without the graphs: all that the signals of entities are made of."""
-        nobody = sparse.csr_array((0, 0))
-        boost, attack = (Side(nobody, side.scores[cells], side.direct[cells]) for side in (self.boost, self.attack))
-        both = _together(boost, attack)
-        pull, crowded = self.pull[cells], self.crowded_attacks[cells]
-        return replace(self, both=both, boost=boost, attack=attack, single=nobody, pull=pull, crowded_attacks=crowded)
-
     def pairs_alone(self, cells: int, direct: Floats) -> Lockstep:
         """The graphs and the direct scores of both sides: all that labels flow along, and cores are found in.
 

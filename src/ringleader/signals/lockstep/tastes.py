@@ -99,7 +99,7 @@ def find_topics(cells: SparseTensor | CellShare, actor: int, item: int, count: i
     home = as_share(cells)
     actors, items = home.by(actor), home.by(item)
     what, who = actors.tensor.coordinates[:, item], items.tensor.coordinates[:, actor]
-    met = Lookup(home, item, what), Lookup(home, actor, who)
+    met = home.lookup(item, what), home.lookup(actor, who)
     what, who = met[0].places(what), met[1].places(who)
     popularity = _popularity(items, item)
     graphs = (
@@ -237,7 +237,7 @@ def _met_on(
     place = np.cumsum(counts) - 1
     item, window = np.divmod(distinct[counts], places.n_windows)
     who = tensor.coordinates[:, actor]
-    lookup = Lookup(share, actor, who)
+    lookup = share.lookup(actor, who)
     met, rows = lookup.places(who), lookup.rows(shares)
     sums: list[Floats] = []
     for cells in chosen[same:]:
@@ -261,7 +261,7 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
     """``Tastes.pull``; a topic counts as far as it is trusted to be a taste, (K,)."""
     actors = home.by(actor)
     who, what = actors.own_codes(actor), actors.tensor.coordinates[:, item]
-    lookup = Lookup(home, item, what)
+    lookup = home.lookup(item, what)
     chances, popularity = lookup.rows(topics.items), lookup.rows(_popularity(home.by(item), item))
     what = lookup.places(what)
     nearer = trust * (chances / np.maximum(popularity, 1e-300)[:, None] - 1.0)

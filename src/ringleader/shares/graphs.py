@@ -1,0 +1,127 @@
+"""Sparse graphs between entities: each process has the rows of those that it owns, and reads of others what they meet.
+
+Products add up each row in the order of its columns, so that they have the bits of one process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.runtime.peers import Peers
+from ringleader.shares.cells import CellShare, Lookup
+
+Array = npt.NDArray[Any]
+
+
+class OwnedRows:
+    """The rows of a graph that this process owns. ``rows @ numbers`` takes numbers of the entities of the columns.
+
+    matrix : (n_own, columns); all entities are columns in one process, those that are met here in several
+    """
+
+    def __init__(self, peers: Peers, matrix: Any, columns: Numbers) -> None:
+        """matrix : of one process in any sparse form, of several CSR, with the codes of all entities as columns.
+
+        columns : where the range of each process begins among these, (P + 1,)
+        """
+        self.matrix = matrix
+        self._lookup = Lookup(peers, columns, np.zeros(0, np.int32) if peers.count == 1 else matrix.indices)
+        if peers.count > 1:
+            parts = matrix.data, self._lookup.places(matrix.indices), matrix.indptr
+            self.matrix = sparse.csr_array(parts, shape=(matrix.shape[0], self._lookup.count))
+
+    def __matmul__(self, numbers: Floats) -> Floats:
+        """(n_own, ...) from (m_own, ...): each process gives the numbers of its own entities."""
+        return np.asarray(self.matrix @ self._lookup.rows(numbers))
+
+    def sums(self) -> Floats:
+        """The sum of each row, (n_own,)."""
+        return np.asarray(self.matrix.sum(axis=1)).reshape(-1)
+
+
+class OwnedGraph(NamedTuple):
+    """A graph between two kinds of entities, as the owners of either see it."""
+
+    there: OwnedRows
+    back: OwnedRows
+
+
+def both_ways(peers: Peers, rows: sparse.csr_array, first: Numbers, second: Numbers) -> OwnedGraph:
+    """A graph of which this process has the rows of its own entities (n_own, m), and its transpose.
+
+    first, second : where the range of each process begins among the rows and among the columns, (P + 1,) each
+    """
+    there, back = two_ways(rows) if peers.count == 1 else (rows, turned(peers, rows, first, second))
+    return OwnedGraph(OwnedRows(peers, there, second), OwnedRows(peers, back, first))
+
+
+def two_ways(graph: sparse.csr_array) -> tuple[sparse.sparray, sparse.sparray]:
+    """The graph and its transpose, both by the rows of the larger side: that is read in order, and only what is small
+    is read out of order. Sums are added in the order in which the rows of each have them.
+    """
+    if graph.shape[0] >= graph.shape[1]:
+        return graph, graph.T
+    rows = sparse.csr_array(graph.T)
+    return rows.T, rows
+
+
+def turned(peers: Peers, rows: sparse.csr_array, first: Numbers, second: Numbers) -> sparse.csr_array:
+    """The transpose: CSR (m_own, n) of the entities of the columns that this process owns; arguments as ``both_ways``.
+
+    Columns ascend within each of its rows.
+    """
+    if peers.count == 1:
+        return sparse.csr_array(rows.T)
+    codes = np.repeat(np.arange(first[peers.rank], first[peers.rank + 1]), np.diff(rows.indptr))
+    row, column, values = _dealt(peers, second, rows.indices, (codes.astype(np.int32), rows.indices, rows.data))
+    column = column - second[peers.rank]
+    size = int(second[peers.rank + 1] - second[peers.rank])
+    order = np.argsort(column, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=size))])
+    return sparse.csr_array((values[order], row[order], offsets), shape=(size, int(first[-1])))
+
+
+def cell_graph(share: CellShare, mode: int, other: int, values: Array) -> sparse.csr_array:
+    """CSR (n_own, n_other): the sum over the cells of each pair of entities.
+
+    values : of the cells held here, those of the first mode's entities
+    """
+    home, first = share.home, share.own(mode)[0]
+    codes = home.tensor.coordinates
+    columns: tuple[Array, ...] = codes[:, mode], codes[:, other], values
+    if not share.alone and mode != home.mode:
+        columns = _dealt(share.peers, share.bounds[mode], columns[0], columns)
+    shape = share.size(mode), share.shape[other]
+    return sparse.csr_array(sparse.coo_array((columns[2], (columns[0] - first, columns[1])), shape=shape))
+
+
+def meeting_graph(share: CellShare, mode: int, other: int, cells: Bools | None = None) -> sparse.csr_array:
+    """CSR (n_own, n_other) with 1 where an entity of a mode meets one of the other, however often.
+
+    cells : which of the reviews held here count, all where None.
+    """
+    home, first = share.home, share.own(mode)[0]
+    counted = home.tensor.coordinates if cells is None else home.tensor.coordinates[cells]
+    columns: tuple[Array, ...] = counted[:, mode], counted[:, other]
+    if not share.alone and mode != home.mode:
+        pairs = np.unique(columns[0].astype(np.int64) * share.shape[other] + columns[1])  # each travels once
+        columns = tuple(part.astype(np.int32) for part in np.divmod(pairs, share.shape[other]))
+        columns = _dealt(share.peers, share.bounds[mode], columns[0], columns)
+    where = columns[0] - first, columns[1]
+    shape = share.size(mode), share.shape[other]
+    graph = sparse.csr_array(sparse.coo_array((np.ones(len(where[0])), where), shape=shape))
+    graph.data[:] = 1.0
+    return graph
+
+
+def _dealt(peers: Peers, begins: Numbers, codes: Array, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Columns sent to the owners of codes: those sent here, in the order of who sent them."""
+    owner = np.searchsorted(begins, codes, side="right") - 1
+    chosen = [np.flatnonzero(owner == rank) for rank in range(peers.count)]
+    parts = peers.exchange([tuple(column[some] for column in columns) for some in chosen])
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
