@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bits import results
 
-from ringleader.kernels.cuda import arguments, pairs
+from ringleader.kernels.cuda import arguments, emulated, pairs
 from ringleader.kernels.cuda.backend import CudaBackend
 from ringleader.kernels.cuda.device import FILES, source_text
 from ringleader.kernels.cuda.emulated import OPTIONS, SOURCE, EmulatedDevice, compiler
@@ -108,3 +109,18 @@ def test_the_text_for_the_device_includes_each_file_once() -> None:
         assert "#include" not in text
         assert text.count("struct View {") == 1
         assert all(f" {kernel}(" in text for kernel in FILES[name])
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_compiled_kernels_leave_no_temporary_folder(tmp_path: Path, monkeypatch, writable: bool) -> None:
+    libraries, temporary = tmp_path / "libraries", tmp_path / "temporary"
+    temporary.mkdir()
+    if not writable:
+        libraries.write_text("a file, where a folder should be")
+    monkeypatch.setattr(emulated, "LIBRARIES", libraries)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    nothing = [str(compiler()), "-shared", "-x", "c++", "/dev/null", "-o"]
+    monkeypatch.setattr(emulated, "_compile", lambda _, path: subprocess.run([*nothing, path], check=True))
+    assert isinstance(emulated._library.__wrapped__(("-DRANK=7",)), ctypes.CDLL)
+    assert not list(temporary.iterdir())
+    assert writable == libraries.is_dir()

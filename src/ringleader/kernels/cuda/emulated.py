@@ -22,6 +22,7 @@ from ringleader.kernels.cuda.arguments import Form
 from ringleader.kernels.cuda.copies import lost
 
 SOURCE = Path(__file__).parent / "source"
+LIBRARIES = Path(__file__).parent / "__pycache__"
 FILES = ("chunks.cu", "moments.cu", "sweep.cu", "evidence.cu", "entries.cu", "pairs.cu")
 # Some systems check long jumps and take those between fibres for damage: -U_FORTIFY_SOURCE.
 OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-DEMULATED")
@@ -106,22 +107,29 @@ class EmulatedDevice:
 
 @functools.cache
 def _library(definitions: tuple[str, ...]) -> ctypes.CDLL:
-    """The kernels for one form, compiled once and kept beside the source, or in a folder of this process."""
+    """The kernels for one form, compiled once and kept beside the source; where nobody may write there, not kept."""
     text = b"".join(path.read_bytes() for path in sorted(SOURCE.iterdir()) if path.is_file())
     what = hashlib.sha256(" ".join([*OPTIONS, *definitions]).encode() + text).hexdigest()
-    name = f"emulated-{what[:16]}.so"
-    for folder in (Path(__file__).parent / "__pycache__", Path(tempfile.mkdtemp(prefix="ringleader-"))):
-        if (folder / name).exists():
-            return ctypes.CDLL(str(folder / name))
-        try:
-            folder.mkdir(exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as made:
-                _compile(definitions, made.name)
-            os.replace(made.name, folder / name)
-        except OSError:
-            continue
-        return ctypes.CDLL(str(folder / name))
-    raise DeviceError("the emulated GPU could not be compiled: no folder can be written to")
+    library = LIBRARIES / f"emulated-{what[:16]}.so"
+    if library.exists():
+        return ctypes.CDLL(str(library))
+    try:
+        LIBRARIES.mkdir(exist_ok=True)
+        return _compiled(definitions, library)
+    except OSError:
+        try:  # what is loaded needs its file no longer
+            with tempfile.TemporaryDirectory(prefix="ringleader-", ignore_cleanup_errors=True) as folder:
+                return _compiled(definitions, Path(folder) / library.name)
+        except OSError as error:
+            raise DeviceError("the emulated GPU could not be compiled: no folder can be written to") from error
+
+
+def _compiled(definitions: tuple[str, ...], library: Path) -> ctypes.CDLL:
+    """The kernels for one form, compiled to a file that gets its name when it is whole."""
+    with tempfile.NamedTemporaryFile(dir=library.parent, suffix=".so", delete=False) as made:
+        _compile(definitions, made.name)
+    os.replace(made.name, library)
+    return ctypes.CDLL(str(library))
 
 
 def _compile(definitions: tuple[str, ...], path: str) -> None:
