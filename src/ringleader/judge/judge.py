@@ -84,12 +84,18 @@ class LabelFree:
         self.find_inputs(modes)
         return dict(zip(modes, Threads().map(self.ranks, modes), strict=True))
 
-    def find_inputs(self, modes: Sequence[int]) -> None:
-        """Find the inputs of several modes side by side, and what they share before them."""
+    def find_inputs(self, modes: Sequence[int], beside: Sequence[Callable[[], object]] = ()) -> None:
+        """Find the inputs of several modes side by side, and what they share before them.
+
+        beside : calls that need the signals alone, made at the same time where inputs are found at all.
+        """
         missing = [mode for mode in modes if mode not in self._inputs]
         if missing:
             self.signals.find_all(missing)
-            Threads().map(self.inputs, missing)
+            finders: list[Callable[[], object]] = [partial(self.inputs, mode) for mode in missing]
+            if self.signals.tensor.n_cells <= SIDE_BY_SIDE:
+                finders[1:1] = beside  # the first mode is the largest, as a rule
+            Threads().map(lambda find: find(), finders)
 
 
 class Judge:
@@ -159,8 +165,17 @@ class Judge:
 
     def _find_head(self, target: Target) -> Head:
         always, may = self.neighbours(target.name)
-        same_name = [other.mode for other in self._named[target.name]]
-        self.label_free.find_inputs(same_name if always else [target.mode])
+        wanted = self._named[target.name]
+        modes = [other.mode for other in wanted] if always else [target.mode]
+
+        def let_flow() -> None:
+            """Has the labels flow, which ``Ties`` remembers."""
+            ties = self.label_free.ties
+            associations(ties, [target.mode], [wanted], Flow(seed=self.seed))
+            if always:
+                first_flows(ties, modes, wanted, seed=self.seed)
+
+        self.label_free.find_inputs(modes, [let_flow])
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:
             other = self._fit(target, self.inputs(target.mode, target.name, True))

@@ -33,7 +33,8 @@ def tree_sum(leaves: Floats) -> Floats:
         return np.zeros(leaves.shape[1:])
     while len(leaves) > 1:
         even = len(leaves) // 2 * 2
-        leaves = np.concatenate([leaves[0:even:2] + leaves[1:even:2], leaves[even:]])
+        pairs = leaves[0:even:2] + leaves[1:even:2]
+        leaves = pairs if even == len(leaves) else np.concatenate([pairs, leaves[even:]])
     return np.asarray(leaves[0])
 
 

@@ -66,6 +66,7 @@ class CellShare:
         self._dealt: dict[int, CellShare] = {}
         self._owned: list[Array] = []  # of each process: which cells of the home share it holds here
         self._received: Numbers = np.zeros(0, np.int64)  # how many cells here came from each home share
+        self._cell_runs: Array | None = None  # of each cell the run of its entity; there are at most RUNS
 
     @classmethod
     def received(cls, peers: Peers, cells: DealtCells) -> CellShare:
@@ -167,14 +168,22 @@ class CellShare:
         Values of a run of entities are added in their order, runs along a tree (``kernels/tree.py``).
         codes : (n,) of the entities of the mode, counted from the first one owned here.
         """
+        return self._added_up(mode, self._runs(mode, codes), values)
+
+    def _runs(self, mode: int, codes: Array) -> Numbers:
+        """The run of each entity, counted from the first one with entities that this process owns."""
+        first, run = self.own(mode)[0], _run(self.shape[mode])
+        return np.asarray((codes + np.int64(first)) // run - first // run)
+
+    def _added_up(self, mode: int, runs: Array, values: Array) -> Floats:
+        """The sum over everything of values (n, ...), each of a run of entities of the mode, (...)."""
         first, last = self.own(mode)
         run = _run(self.shape[mode])
-        begin, end = first // run, -(-last // run)
+        count = -(-last // run) - first // run
         columns = values.reshape(len(values), math.prod(values.shape[1:]))
-        place = (codes + np.int64(first)) // run - begin
-        sums = [np.bincount(place, weights=column, minlength=end - begin) for column in columns.T]
-        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((end - begin, 0)), np.float64)
-        return self._joined(mode, leaves.reshape(end - begin, *values.shape[1:]))
+        sums = [np.bincount(runs, weights=column, minlength=count) for column in columns.T]
+        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((count, 0)), np.float64)
+        return self._joined(mode, leaves.reshape(count, *values.shape[1:]))
 
     def products(self, mode: int, codes: Array, left: Floats, right: Floats) -> Floats:
         """``total`` of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
@@ -223,7 +232,9 @@ class CellShare:
 
     def cell_total(self, values: Array) -> Floats:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""
-        return self.total(self.mode, self.own_codes(self.mode), values)
+        if self._cell_runs is None:
+            self._cell_runs = self._runs(self.mode, self.own_codes(self.mode)).astype(np.int16)
+        return self._added_up(self.mode, self._cell_runs, values)
 
     def entity_sums(self, mode: int, values: Array) -> Floats:
         """Sums of values of the cells held here (the home share) over the entities of a mode owned here, (n_own,).

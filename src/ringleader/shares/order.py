@@ -12,6 +12,9 @@ from ringleader.runtime.peers import Peers, gather
 SAMPLES = 256
 """Values of each process, for each process, from which the ranges are chosen."""
 
+CANDIDATES = 31
+"""Values, about, whose middle one is taken for the most frequent."""
+
 
 class RankedValues(NamedTuple):
     """Values among all; a process has those distinct values that are in its range, ascending.
@@ -37,7 +40,7 @@ def rank_values(peers: Peers, values: Floats) -> RankedValues:
         owner = np.searchsorted(_cuts(peers, column), column, side="right")
         received = peers.exchange([column[owner == rank] for rank in range(peers.count)])
     here = np.concatenate(received) if len(received) > 1 else received[0]
-    order = np.argsort(here)  # equal values share a place, so that their order means nothing
+    order = _ascending(here)
     ordered = here[order]
     begin = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(here) else order[:0]
     size = np.diff(np.append(begin, len(here)))
@@ -52,6 +55,24 @@ def rank_values(peers: Peers, values: Floats) -> RankedValues:
         for rank, part in enumerate(parts):
             places[owner == rank] = part
     return RankedValues(places, ordered[begin], of_distinct, first, sum(count[1] for count in counts))
+
+
+def _ascending(values: Floats) -> Numbers:
+    """An order in which the values ascend; that of equal ones means nothing, since they share a place.
+
+    Where many are the same, mostly 0, only the others are compared: sorting takes longest where values repeat.
+    """
+    if not len(values):
+        return np.zeros(0, np.int64)
+    sample = np.sort(values[:: max(len(values) // CANDIDATES, 1)])
+    common = sample[len(sample) // 2]
+    same = values == common
+    if np.count_nonzero(same) * 4 < len(values):
+        return np.argsort(values)
+    others = np.flatnonzero(~same)
+    others = others[np.argsort(values[others])]
+    below = np.searchsorted(values[others], common)
+    return np.concatenate([others[:below], np.flatnonzero(same), others[below:]])
 
 
 def _cuts(peers: Peers, values: Floats) -> Floats:
