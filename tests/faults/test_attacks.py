@@ -24,6 +24,7 @@ import pytest
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError
 from ringleader.known.covariates import MOST_COLUMNS, read_covariates
+from ringleader.runtime.machine import least_address_space
 from ringleader.tables import files, row_reader, spreadsheets
 from ringleader.wording import defused
 
@@ -235,7 +236,7 @@ def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
-@pytest.mark.parametrize("megabytes", [400, 700, 1050, 1300])
+@pytest.mark.parametrize("megabytes", [400, 700, 1050, 1300, 2300])
 @pytest.mark.parametrize("command", ["check", "fit", "score", "report"])
 def test_too_little_memory_ends_in_a_sentence(command: str, megabytes: int, tmp_path: Path) -> None:
     import resource
@@ -256,6 +257,7 @@ def test_too_little_memory_ends_in_a_sentence(command: str, megabytes: int, tmp_
     done = subprocess.run(line, preexec_fn=limit, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 2), done.stderr
     assert "Traceback" not in done.stderr
+    assert ("ulimit -v" in done.stderr) == (megabytes << 20 < least_address_space())
 
 
 def test_a_rank_far_above_the_data_and_labels_of_weeks_with_a_zone_warn_of_nothing() -> None:

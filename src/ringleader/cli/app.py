@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
 from ringleader.cli.terminal import VOICE, warn
-from ringleader.errors import RingleaderError, RingleaderWarning
+from ringleader.errors import RingleaderError, RingleaderWarning, SettingsError
 from ringleader.version import __version__
 from ringleader.wording import harmless
 
@@ -70,6 +70,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """A command to run, or to complete the words of; only this one is imported."""
         if args[0] in COMMANDS:
+            if not ctx.resilient_parsing and "--help" not in args:
+                _check_address_space()
             return args[0], self.imported(args[0]), with_address(args[1:])
         close = difflib.get_close_matches(args[0], COMMANDS, n=1)
         if close and not ctx.resilient_parsing:
@@ -103,6 +105,18 @@ class Commands(TyperGroup):
             sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
         finally:
             VOICE.quiet = False  # for who runs several commands in one process
+
+
+def _check_address_space() -> None:
+    """Refuses to begin where libraries would end the process, without a word, for want of addresses."""
+    from ringleader.runtime.machine import address_space, least_address_space
+
+    limit, least = address_space(), least_address_space()
+    if limit is not None and limit < least:
+        raise SettingsError(
+            f"this shell limits a process to {limit:,} bytes of addresses (ulimit -v); at least {least:,} are needed: "
+            "lift it, and bound the memory with --memory-limit or a container"
+        )
 
 
 app = typer.Typer(

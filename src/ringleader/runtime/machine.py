@@ -24,6 +24,11 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 ASSUMED_MEMORY = 4 * 2**30
 """Bytes, where the system does not say how much memory it has."""
 
+LIBRARY_ADDRESSES = 7 * 2**28
+THREAD_ADDRESSES = 2**27
+"""Bytes of addresses, most of them never used: a fit of 3,000 reviews by two threads needs 1.7 to 2.0 GB of them. The C
+library of Linux takes 64 to 128 MiB for the heap of each thread."""
+
 ZEROS = 1 << 22
 """Bytes written at a time where blocks cannot be reserved otherwise."""
 
@@ -36,6 +41,24 @@ def memory_limit() -> int:
     texts = _group_settings("memory", "memory.max", "memory.limit_in_bytes", MEMBERSHIP, CONTROL_GROUPS)
     limits = [int(text) for text in texts if text.isdigit()]
     return min([physical_memory() or ASSUMED_MEMORY, *(limit for limit in limits if limit > 0)])
+
+
+def address_space() -> int | None:
+    """Bytes of addresses that this process may hold (``ulimit -v``); None where there is no such limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def least_address_space() -> int:
+    """Bytes of addresses that commands need, whatever the data: libraries, and heap and stack of each thread.
+
+    With less, DuckDB and Arrow end the process where they should say that memory is short.
+    """
+    return LIBRARY_ADDRESSES + processors() * THREAD_ADDRESSES
 
 
 def physical_memory() -> int | None:
