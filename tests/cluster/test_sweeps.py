@@ -58,6 +58,19 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(fit: str) -> None:
         assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
 
 
+@pytest.mark.parametrize("fit", ["default", "corrected, labels move the factors"])
+def test_blocks_of_few_entries_have_the_same_bits_on_workers(fit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("kernels.host_arrays", "shares.part"):
+        monkeypatch.setattr(f"ringleader.{module}.DUAL_FROM", 30)
+    preset, settings = FITS[fit]
+    problem = small_problem(preset, **settings)
+    assert any(problem.blocks(mode).dual for mode in range(problem.modes))
+    start = start_state(problem)
+    expected = fit_loop(problem, start)
+    for workers, dealt_from in ((1, 10), (2, 30), (3, 20)):
+        assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
+
+
 def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)

@@ -193,6 +193,38 @@ def test_sweeps_with_labels_cavities_and_learned_variances(name: str, curvature:
     assert (true[1][1::2] == 0).all()  # one cavity row per entity, at its first label
 
 
+@pytest.mark.parametrize(("modes", "rank"), [(2, 1), (2, 7), (3, 24), (5, 24), (4, 33), (3, 64)])
+@pytest.mark.parametrize("settings", [{}, {"nonnegative": False}, {"shape": 1.0, "scale": 0.6, "floor": 0.1}])
+@pytest.mark.parametrize("spread", [40, 400])
+@every_backend
+def test_blocks_of_few_entries_are_solved_through_them(
+    name: str, modes: int, rank: int, settings: dict[str, float], spread: int
+) -> None:
+    rng = np.random.default_rng(rank)
+    for contrast, seed in ((0, 1), (1, 2)):
+        view, sizes = random_view(modes, rank, cells=160, contrast=contrast, seed=seed, spread=spread)
+        codes = np.stack([rng.integers(0, size, 160) for size in sizes], axis=1)
+        drawn = codes[rng.integers(0, 160, (160, 4)), contrast]
+        view = view._replace(tuples=read_only(np.hstack([codes, drawn]).astype(np.int32)))
+        blocks = blocks_of(view, sizes, 0)
+        rule = RULE._replace(**settings)
+        own = np.arange(0, sizes[0] + 1) // 3  # every third entity is labelled
+        terms = Terms(own, np.zeros(own[-1], np.int32), np.ones(own[-1]), rng.normal(size=(1, rank + 1)), np.zeros(1))
+        for labels in (None, terms):
+            expected = after_sweep("reference", view, blocks, rule, labels)
+            same(after_sweep(name, view, blocks._replace(dual=True), rule, labels), expected, 1e-9, 1e-11)
+
+
+def test_few_entries_are_another_way_to_the_same_row() -> None:
+    view, sizes = random_view(3, 24, cells=160, spread=400)
+    blocks = blocks_of(view, sizes, 1)
+    sums, entries = (after_sweep("numba", view, blocks._replace(dual=dual), RULE)[0] for dual in (False, True))
+    few = view.starts[1] + np.flatnonzero((blocks.ends > blocks.begins) & (blocks.ends - blocks.begins <= 2))
+    assert (sums != entries).any(axis=1)[few].mean() > 0.5, "the last bits of both would not agree everywhere"
+    many = view.starts[1] + np.flatnonzero(blocks.ends - blocks.begins > 2)
+    np.testing.assert_array_equal(sums[many], entries[many])
+
+
 @every_backend
 def test_long_lists_are_summed_in_pieces(name: str) -> None:
     view, sizes = random_view(3, 5, cells=9000, spread=6)
@@ -313,7 +345,7 @@ def test_an_unknown_backend_is_named() -> None:
 def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     # numba looks at the file of a kernel alone; a stale cache would run yesterday's helpers.
     folder = Path(numba_blocks.__file__).parent
-    names = ("elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
+    names = ("dual.py", "elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
     checksum = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()[:12]
     for module in (numba_blocks, numba_entries, numba_pairs):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ringleader.arrays import Codes, Factors, Floats
 from ringleader.kernels.checks import check_lists
-from ringleader.kernels.layout import Blocks, Grouped, Rule, plan_blocks
+from ringleader.kernels.layout import DUAL_FROM, Blocks, Grouped, Rule, plan_blocks
 from ringleader.kernels.single_block import column_squares, rows_log_prior
 
 
@@ -43,6 +43,6 @@ class HostArrays:
             (offsets[chosen], offsets[chosen + 1], cells)
             for offsets, cells in ((own,) if drawn is None else (own, drawn))
         ]
-        blocks = plan_blocks(mode, chosen, *lists)
+        blocks = plan_blocks(mode, chosen, *lists, dual=len(own[0]) - 1 > DUAL_FROM)
         check_lists(blocks, len(own[1]))
         return blocks

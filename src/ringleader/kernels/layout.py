@@ -27,6 +27,11 @@ Grouped = tuple[Numbers, Codes]
 DEVICE_RANK, DEVICE_MODES = 64, 16
 """The largest rank, and the most modes, that kernels of a GPU take."""
 
+DUAL_FROM = 4_000
+"""Entities of a mode above which blocks of few entries are solved through their entries, where the backend can. Below
+it the sums of an entity may be all that there is of it in one place (``shares/ranges.py``), and the bits must not
+depend on that."""
+
 EM, FISHER = 0, 1
 NEWTON, GRADIENT, STATISTICS = 0, 1, 2
 
@@ -63,6 +68,7 @@ class Blocks(NamedTuple):
     chunks: Numbers  # (n_chunks, 3): block, first and last position + 1, for blocks longer than CHUNK
     first_chunk: Numbers  # (E + 1,)
     tasks: Numbers  # (n_tasks + 1,): block ranges of about equal cost
+    dual: bool = False  # whether blocks of few entries may be solved through their entries (``numba/dual.py``)
 
 
 class Rule(NamedTuple):
@@ -124,6 +130,7 @@ def plan_blocks(
     *,
     scale: Floats | None = None,
     rate: Floats | None = None,
+    dual: bool = False,
 ) -> Blocks:
     """Blocks from lists (begins, ends, cells); ``drawn`` lists the negatives in the contrast mode.
 
@@ -157,6 +164,7 @@ def plan_blocks(
         chunks,
         first_chunk,
         tasks,
+        dual,
     )
 
 

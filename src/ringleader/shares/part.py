@@ -13,6 +13,7 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.counters import stream_key
 from ringleader.kernels.layout import (
     CHUNK,
+    DUAL_FROM,
     LIKELIHOOD_PIECE,
     Blocks,
     Rule,
@@ -296,7 +297,9 @@ class Part:
         if mode == self.problem.config.contrast and self.problem.config.negatives:
             places, drawn_cells = self.contrast_lists
             drawn = (places[:-1], places[1:], drawn_cells)
-        return plan_blocks(mode, np.arange(own.start, own.stop), (offsets[:-1], offsets[1:], cells), drawn)
+        dual = self.ranges.shape[mode] > DUAL_FROM
+        lists = (offsets[:-1], offsets[1:], cells)
+        return plan_blocks(mode, np.arange(own.start, own.stop), lists, drawn, dual=dual)
 
     def _group_draws(self, foreign: DrawnCells) -> tuple[Any, Codes]:
         contrast = self.problem.config.contrast

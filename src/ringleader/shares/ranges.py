@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Numbers
-from ringleader.kernels.layout import SOLVE_COST
+from ringleader.kernels.layout import DUAL_FROM, SOLVE_COST
 from ringleader.model.config import ModelConfig
 from ringleader.tensor.sparse import SparseTensor
 
-DEALT_FROM = 4_000
-"""Entities from which a mode is dealt out; it changes no bit. The sums of an entity are 5 KB that travel (rank 24), a
-dealt mode is one more copy of the cells. Of 1,000, 5,000 and 20,000 the last cost a quarter more (500,000 cells)."""
+DEALT_FROM = DUAL_FROM
+"""Entities from which a mode is dealt out; up to DUAL_FROM it changes no bit. The sums of an entity are 5 KB (rank 24)
+that travel, a dealt mode is one more copy of the cells. Of 1,000, 5,000 and 20,000 the last cost a quarter more
+(500,000 cells)."""
 
 
 class Ranges(NamedTuple):

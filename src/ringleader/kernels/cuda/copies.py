@@ -115,5 +115,5 @@ class DeviceCopies:
             "scale": np.float64,
             "rate": np.float64,
         }
-        parts = zip(blocks._fields[1:], blocks[1:], strict=True)
-        return Blocks(blocks.mode, *(self.here(part, kinds.get(name, np.int64)) for name, part in parts))
+        names = [name for name in blocks._fields if name not in ("mode", "dual")]
+        return blocks._replace(**{n: self.here(getattr(blocks, n), kinds.get(n, np.int64)) for n in names})

@@ -14,6 +14,7 @@ from numba import njit
 
 from ringleader.arrays import Floats
 from ringleader.kernels.layout import CHUNK, Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.numba.dual import most_entries, move_by_entries
 from ringleader.kernels.numba.elementary import CALLED, INNER, OUTER, sigma_and_weight_of_one
 from ringleader.kernels.numba.lanes import after, load, spread, start, store
 from ringleader.kernels.numba.solve import (
@@ -28,10 +29,10 @@ from ringleader.kernels.numba.solve import (
     solver_memory,
     substitute,
 )
-from ringleader.kernels.numba.sums import add_cells, add_contrast_cells
+from ringleader.kernels.numba.sums import add_cells, add_contrast_cells, gather_cells, gather_contrast_cells
 from ringleader.kernels.numba.work import Work, clear, design_row, dot, locate, new_memory, work_on
 
-COMPILED_FROM = "d174ed2860bf"
+COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
@@ -264,6 +265,35 @@ def _step(
         work.factors[row + r] = solver.point[r]
 
 
+@njit(**INNER)
+def _step_by_entries(
+    lists: Lists, e: int, rule: Rule, labels: BlockLabels, most: int, work: Work, solver: Solver
+) -> bool:
+    """Move block e through its entries where it has few (``dual``); False where it is left to the sums."""
+    length = lists.ends[e] - lists.begins[e]
+    drawn = lists.drawn_ends[e] - lists.drawn_begins[e]
+    entries = length + drawn if lists.contrast else length * work.per_cell
+    if entries == 0 or entries > most or lists.scale[e] != 1.0:
+        return False
+    offsets, entity = start(labels.terms.offsets), np.int64(lists.entities[e])
+    if len(labels.terms.offsets) > 1 and offsets[entity + 1] > offsets[entity]:
+        return False
+    row = (lists.first_row + entity) * work.rank
+    for r in range(work.rank):
+        work.own[r] = work.factors[row + r]
+    own = (lists.begins[e], lists.ends[e])
+    if lists.contrast:
+        behind = (lists.drawn_begins[e], lists.drawn_ends[e])
+        count = gather_contrast_cells(work, lists.cells, own, lists.drawn_cells, behind, rule)
+    else:
+        count = gather_cells(work, lists.cells[0], lists.cells[1], own, rule)
+    if count == 0 or not move_by_entries(work, count, rule, lists.rate[e], solver):
+        return False
+    for r in range(work.rank):
+        work.factors[row + r] = solver.point[r]
+    return True
+
+
 @njit(**OUTER)
 def sweep_blocks(
     view: View,
@@ -279,7 +309,10 @@ def sweep_blocks(
     work, lists = work_on(view, blocks.mode, memory), _lists(view, blocks, nodes)
     solver, memory_of_stack = new_solver(work.rank, more), _stack(work, nodes.depth)
     stack = start(memory_of_stack)
+    most = most_entries(work, rule) if blocks.dual else 0
     for e in range(blocks.tasks[span[0]], blocks.tasks[span[1]]):
+        if most > 0 and _step_by_entries(lists, e, rule, labels, most, work, solver):
+            continue
         _moments(lists, e, work, rule, stack)
         _step(lists, e, rule, labels, statistics, work, solver)
     memory.numbers[0] = more[0][0] = memory_of_stack[0] = 0.0  # keeps them alive until here

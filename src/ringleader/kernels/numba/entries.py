@@ -19,7 +19,7 @@ from ringleader.kernels.numba.work import Work, design_row, fetch_row, fetch_row
 AHEAD = 6  # cells between the one at work and the one being fetched
 BATCH = 64  # cells whose log-odds are computed before their logarithms
 
-COMPILED_FROM = "d174ed2860bf"
+COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 

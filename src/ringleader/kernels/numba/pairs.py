@@ -15,7 +15,7 @@ from numba import njit
 from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 
-COMPILED_FROM = "d174ed2860bf"
+COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 Kernel = Callable[..., Any]

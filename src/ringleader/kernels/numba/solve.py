@@ -159,7 +159,7 @@ def factorise(curvature: Any, solver: Solver) -> int:
 
 
 @njit(**INNER)
-def _products(rows: tuple[Any, Any, Any, Any], vector: Any, first: int, end: int) -> Any:
+def products(rows: tuple[Any, Any, Any, Any], vector: Any, first: int, end: int) -> Any:
     """Sums of the products of four rows with a vector, from ``first`` to ``end``, in four lanes."""
     top, r1, r2, r3 = rows
     a = b = c = d = spread(0.0)
@@ -197,7 +197,7 @@ def substitute(residual: Any, count: int, solver: Solver, out: Any) -> None:
     for first in range(whole - 4, -4, -4):
         top = after(factor, first * padded)
         r1, r2, r3 = after(top, padded), after(top, 2 * padded), after(top, 3 * padded)
-        total = load(packed, first) - _products((top, r1, r2, r3), packed, first + 4, whole)
+        total = load(packed, first) - products((top, r1, r2, r3), packed, first + 4, whole)
         y3 = lane(total, 3)
         y2 = fma(-r2[first + 3], y3, lane(total, 2))
         y1 = fma(-r1[first + 2], y2, fma(-r1[first + 3], y3, lane(total, 1)))
@@ -314,7 +314,7 @@ def _gain(curvature: Any, gradient: Any, solver: Solver) -> float:
     for first in range(0, padded, 4):
         top = after(curvature, first * padded)
         r1, r2, r3 = after(top, padded), after(top, 2 * padded), after(top, 3 * padded)
-        behind = _products((top, r1, r2, r3), change, first + 4, padded)
+        behind = products((top, r1, r2, r3), change, first + 4, padded)
         own = load(change, first)
         # The block on the diagonal is there in full: half of its product counts every pair once.
         within = sums(own * load(top, first), own * load(r1, first), own * load(r2, first), own * load(r3, first))

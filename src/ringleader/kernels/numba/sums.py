@@ -5,7 +5,7 @@ them: an entity has too few cells to wait for its own, so the lists are read ahe
 cells lie. numba's disk cache does not see changes here: ``COMPILED_FROM`` of the kernels' files does.
 """
 
-# mypy: disable-error-code="untyped-decorator"
+# mypy: disable-error-code="untyped-decorator, no-any-return"
 from __future__ import annotations
 
 from typing import Any
@@ -23,8 +23,8 @@ AHEAD_ALONE = 32  # the same in the contrast mode, where a cell is one entry
 
 
 @njit(**INNER)
-def _weigh(work: Work, full: int, rule: Rule) -> None:
-    """Log-odds of the gathered entries, and with them the weights of curvature and gradient."""
+def weigh(work: Work, full: int, rule: Rule) -> None:
+    """Log-odds of the gathered entries, in the place of their weights, and the weights of curvature and gradient."""
     rows, entries, own, padded, capacity = work.rows, work.entries, work.own, work.padded, work.capacity
     zero, half = spread(0.0), spread(rule.half)
     for b in range(0, full, 4):
@@ -36,8 +36,10 @@ def _weigh(work: Work, full: int, rule: Rule) -> None:
             second = fma(x, load(rows, place + padded + s), second)
             third = fma(x, load(rows, place + 2 * padded + s), third)
             fourth = fma(x, load(rows, place + 3 * padded + s), fourth)
-        sigma, omega = sigma_and_weight(sums(first, second, third, fourth), rule.curvature)
+        phi = sums(first, second, third, fourth)
+        sigma, omega = sigma_and_weight(phi, rule.curvature)
         weight = load(entries, b)
+        store(entries, b, phi)
         store(entries, 2 * capacity + b, weight * omega)
         store(entries, 3 * capacity + b, weight * (load(entries, capacity + b) - sigma) * half)
 
@@ -135,16 +137,23 @@ def _add_tile(work: Work, full: int, r: int, s: int, width: int) -> None:
     store(curvature, fourth, d0)
 
 
+@njit(**INNER)
+def fill_up(work: Work, count: int) -> int:
+    """Follow the gathered entries by empty ones, up to a multiple of four; returns how many there are then."""
+    full = (count + 3) // 4 * 4
+    for b in range(count, full):
+        work.entries[b] = 0.0
+        for s in range(0, work.padded, 4):
+            store(work.rows, b * work.padded + s, spread(0.0))
+    return full
+
+
 @njit(**CALLED)
 def _flush(work: Work, count: int, rule: Rule) -> None:
     """Add the gathered entries to the gradient and to the upper triangle of the curvature."""
     padded = work.padded
-    full = (count + 3) // 4 * 4
-    for b in range(count, full):
-        work.entries[b] = 0.0
-        for s in range(0, padded, 4):
-            store(work.rows, b * padded + s, spread(0.0))
-    _weigh(work, full, rule)
+    full = fill_up(work, count)
+    weigh(work, full, rule)
     _add_gradient(work, full)
     for r in range(0, padded, 4):
         s = r
@@ -173,8 +182,11 @@ def _design_rows(work: Work, filled: int) -> None:
 
 
 @njit(**CALLED)
-def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Rule) -> None:
-    """Add positions ``piece`` of ``cells``, which ends at ``end``, with their negatives; not in the contrast mode."""
+def gather_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Rule) -> int:
+    """Gather positions ``piece`` of ``cells``, which ends at ``end``, with their negatives; not in the contrast mode.
+
+    Returns how many entries wait in the buffer. Those that it does not hold are added up on the way.
+    """
     entries, capacity, per_cell = work.entries, work.capacity, work.per_cell
     share = 1.0 / max(per_cell - 1, 1)
     filled = 0
@@ -196,12 +208,19 @@ def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Ru
         if filled + per_cell > capacity:
             _flush(work, filled, rule)
             filled = 0
+    return filled
+
+
+@njit(**INNER)
+def add_cells(work: Work, cells: Any, end: int, piece: tuple[int, int], rule: Rule) -> None:
+    """Add positions ``piece`` of ``cells``, which ends at ``end``, with their negatives; not in the contrast mode."""
+    filled = gather_cells(work, cells, end, piece, rule)
     if filled:
         _flush(work, filled, rule)
 
 
 @njit(**CALLED)
-def _add_contrast(
+def _gather_alone(
     work: Work, cells: Any, end: int, piece: tuple[int, int], filled: int, kind: tuple[float, float], rule: Rule
 ) -> int:
     """Gather positions ``piece`` of ``cells`` behind ``filled`` entries; ``kind``: their share of the weight, and y."""
@@ -224,6 +243,24 @@ def _add_contrast(
     return filled
 
 
+@njit(**INNER)
+def gather_contrast_cells(
+    work: Work,
+    own: tuple[Any, int],
+    piece: tuple[int, int],
+    drawn: tuple[Any, int],
+    drawn_piece: tuple[int, int],
+    rule: Rule,
+) -> int:
+    """Gather cells of ``own`` (y = 1) and negatives from ``drawn`` (y = 0) for a block of the contrast mode.
+
+    Returns how many entries wait in the buffer. Those that it does not hold are added up on the way.
+    """
+    share = 1.0 / max(work.per_cell - 1, 1)
+    filled = _gather_alone(work, own[0], own[1], piece, np.int64(0), (1.0, 1.0), rule)
+    return _gather_alone(work, drawn[0], drawn[1], drawn_piece, filled, (share, 0.0), rule)
+
+
 @njit(**CALLED)
 def add_contrast_cells(
     work: Work,
@@ -234,8 +271,6 @@ def add_contrast_cells(
     rule: Rule,
 ) -> None:
     """Add cells of ``own`` (y = 1) and negatives from ``drawn`` (y = 0) to a block of the contrast mode."""
-    share = 1.0 / max(work.per_cell - 1, 1)
-    filled = _add_contrast(work, own[0], own[1], piece, np.int64(0), (1.0, 1.0), rule)
-    filled = _add_contrast(work, drawn[0], drawn[1], drawn_piece, filled, (share, 0.0), rule)
+    filled = gather_contrast_cells(work, own, piece, drawn, drawn_piece, rule)
     if filled:
         _flush(work, filled, rule)

@@ -10,7 +10,7 @@ from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER
 
-COMPILED_FROM = "d174ed2860bf"
+COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 Kernel = Callable[..., Any]
