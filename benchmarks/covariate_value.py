@@ -1,6 +1,6 @@
 """What are the behaviour covariates worth? The experiment behind docs/covariates.md.
 
-    python benchmarks/covariate_value.py --seeds 300 301 302 --reviews 220000 --data ../shared/data
+    python benchmarks/covariate_value.py --seeds 300 301 302 --reviews 220000 --data ../shared/data --write
 
 Generated markets: test AUC of gradient boosting and of a random forest, trained on the known labels, on nine simple
 statistics, on all covariates, and with each group of covariates off in turn; then the best covariates taken alone,
@@ -23,9 +23,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from machine import describe, write_section
 from marketplace_bands import WEEK, matched_auc, targets
 from ringleader import read_reviews
 from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation.results import markdown_table
 from ringleader.signals.behaviour import Covariates, behaviour, read_market
 
 MODES = {"seller": ("reviewer", "product"), "reviewer": ("seller", "product")}
@@ -162,8 +164,8 @@ def speed(reviews: int) -> None:
     )
 
 
-def report(difficulty: str, reviews: int, seeds: list[int], ablate: bool) -> None:
-    """The tables of one difficulty."""
+def report(difficulty: str, reviews: int, seeds: list[int], ablate: bool) -> tuple[pd.DataFrame, pd.Series]:
+    """Prints and returns the tables of one difficulty: mean and sd of every input, mean of every covariate alone."""
     rows, alone = [], []
     for seed in seeds:
         market = marketplace(reviews, difficulty=difficulty, seed=seed)
@@ -177,6 +179,34 @@ def report(difficulty: str, reviews: int, seeds: list[int], ablate: bool) -> Non
     for mode in MODES:
         best = means[mode].sort_values(ascending=False).head(10)
         print(f"\n{difficulty}, {mode}: covariates alone, without labels\n{best.round(3).to_string()}", flush=True)
+    return table, means
+
+
+def write_tables(figures: dict[str, tuple[pd.DataFrame, pd.Series]], reviews: int, seeds: list[int]) -> None:
+    """The tables of docs/covariates.md: ``figures`` has those of every difficulty, in the order of the columns."""
+    columns = ["", *(f"{mode}s {difficulty}" for mode in MODES for difficulty in figures)]
+
+    def line(title: str, name: str, learner: str, what: str = "auc") -> list[str]:
+        cells = [figures[d][0].loc[(mode, name, learner), (what, "mean")] for mode in MODES for d in figures]
+        return [title, *(f"{cell:.3f}" for cell in cells)]
+
+    inputs = ("nine statistics", "all covariates")
+    worth = [line(f"{learner}, {name}", name, learner) for name in inputs for learner in LEARNERS]
+    worth += [line(f"matched: boosting, {name}", name, "boosting", "matched") for name in inputs]
+    names = next(iter(figures.values()))[0].index.get_level_values("input").unique()
+    removed = [line("nothing", "all covariates", "boosting")]
+    removed += [line(name.removeprefix("without "), name, "boosting") for name in names if name.startswith("without")]
+    spread = max(table.xs("std", axis=1, level=1).to_numpy().max() for table, _ in figures.values())
+    about = f"`benchmarks/covariate_value.py`, {reviews:,} reviews, seeds {', '.join(map(str, seeds))}, largest sd "
+    about += f"{spread:.3f}. {describe()}."
+    tables = [markdown_table(columns, worth), "Each group off in turn (boosting):", markdown_table(columns, removed)]
+    alone = []
+    for mode in MODES:
+        best = pd.DataFrame({d: means[mode] for d, (_, means) in figures.items()})
+        best = best.loc[best.mean(axis=1).sort_values(ascending=False).index[:3]]
+        alone += [[f"{mode}s", f"`{name}`", *(f"{cell:.3f}" for cell in best.loc[name])] for name in best.index]
+    single = markdown_table(["alone, without labels", "covariate", *figures], alone)
+    write_section("covariates.md", "markets", "\n\n".join([about, *tables, "The best three alone:", single]))
 
 
 def main() -> None:
@@ -188,10 +218,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the real data; without it they are skipped")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--speed", type=int, metavar="REVIEWS", help="also time all modes of a market of this size")
+    parser.add_argument("--write", action="store_true", help="write the tables of markets into docs/covariates.md")
     options = parser.parse_args()
     with threadpool_limits(1):  # a few hundred rows: threads only wait for each other
-        for difficulty in options.difficulty if options.seeds else []:
-            report(difficulty, options.reviews, options.seeds, not options.no_ablation)
+        figures = {
+            difficulty: report(difficulty, options.reviews, options.seeds, not options.no_ablation)
+            for difficulty in (options.difficulty if options.seeds else [])
+        }
+        if options.write and figures:
+            write_tables(figures, options.reviews, options.seeds)
         if options.data is not None:
             print("\n" + real(options.data, options.repeats, not options.no_ablation).round(4).to_string())
     if options.speed:

@@ -1,6 +1,6 @@
 """Which settings of lockstep? The experiment behind its defaults and docs/lockstep.md.
 
-    python benchmarks/lockstep_settings.py --seeds 300 301 302 303 304 --reviews 150000
+    python benchmarks/lockstep_settings.py --seeds 300 301 302 303 304 --reviews 150000 --write
     python benchmarks/lockstep_settings.py --only default --data ../shared/data --speed 1000000
 
 For each difficulty (``slow``: medium with every campaign at 12 to 26 weeks) and each setting, without any label: AUC of
@@ -21,8 +21,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 import ringleader as rl
+from machine import describe, write_section
 from marketplace_bands import matched_auc
 from ringleader.datasets import Marketplace, marketplace
+from ringleader.evaluation.results import markdown_table
 from ringleader.signals.lockstep import LockstepSettings, associate, associate_through, find_lockstep, start_rows
 from ringleader.tensor.sparse import SparseTensor
 
@@ -95,6 +97,7 @@ def measure(market: Marketplace, tensor: SparseTensor, settings: LockstepSetting
 
 
 def markets(options: argparse.Namespace) -> None:
+    figures: dict[tuple[str, str], pd.DataFrame] = {}  # a row for each seed, by difficulty and setting
     for difficulty in options.difficulty:
         rows: dict[str, list[dict[str, float]]] = {name: [] for name in options.only}
         for seed in options.seeds:
@@ -102,12 +105,49 @@ def markets(options: argparse.Namespace) -> None:
             tensor = rl.read_reviews(market.reviews)
             for name in options.only:
                 rows[name].append(measure(market, tensor, LockstepSettings(**SETTINGS[name])))
+        figures |= {(difficulty, name): pd.DataFrame(own) for name, own in rows.items()}
         means = pd.DataFrame({name: pd.DataFrame(r).mean() for name, r in rows.items()}).T
         spread = pd.DataFrame({name: pd.DataFrame(r).std(ddof=1) for name, r in rows.items()}).T
         shown = means.round(3).astype(str) + " ± " + spread.round(3).astype(str)
         shown["pairs"], shown["seconds"] = means["pairs"].round(), means["seconds"].round(2)
         print(f"\n{difficulty}, {options.reviews} reviews, {len(options.seeds)} seeds, mean ± sd")
         print(shown.to_string(), flush=True)
+    if options.write:
+        write_tables(figures, options)
+
+
+def write_tables(figures: dict[tuple[str, str], pd.DataFrame], options: argparse.Namespace) -> None:
+    """The tables of docs/lockstep.md, of all difficulties and settings."""
+    about = f"`benchmarks/lockstep_settings.py`, {options.reviews:,} reviews, seeds "
+    about += f"{', '.join(map(str, options.seeds))}. {describe()}."
+    spread = [
+        [
+            difficulty if name == "default" else f"{difficulty}, {name}",
+            *(f"{figures[difficulty, name][column].mean():.3f} ± {figures[difficulty, name][column].std(ddof=1):.3f}"
+              for column in ("seller mean", "seller top10", "reviewer")),
+        ]
+        for difficulty in KNOBS
+        for name in ("default", "prototype")
+    ]  # fmt: skip
+    header = ["", "sellers, mean", "sellers, top 10", "reviewers, activity-matched"]
+    write_section("lockstep.md", "markets", f"{about}\n\n{markdown_table(header, spread)}")
+
+    def of_all(column: str) -> str:
+        return ", ".join(f"{figures[difficulty, 'default'][column].mean():.3f}" for difficulty in KNOBS)
+
+    tested = f"On the protocol's test sellers the means are {of_all('seller test')} ({', '.join(KNOBS)})."
+    known = f"sellers {of_all('seller assoc')}; reviewers, activity-matched, {of_all('reviewer assoc')}"
+    changed = [name for name in SETTINGS if name != "prototype"]
+    lines = [
+        [name, *(_both(figures[difficulty, name]) for difficulty in KNOBS if difficulty != "easy")] for name in changed
+    ]
+    table = markdown_table(["", *(difficulty for difficulty in KNOBS if difficulty != "easy")], lines)
+    text = f"{tested}\nAssociation with the known, test AUC: {known}.\n\nOne setting changed at a time"
+    write_section("lockstep.md", "settings", f"{text} (sellers' mean / reviewers):\n\n{table}")
+
+
+def _both(figures: pd.DataFrame) -> str:
+    return f"{figures['seller mean'].mean():.3f} / {figures['reviewer'].mean():.3f}"
 
 
 def amazon(folder: Path, seeds: int, settings: LockstepSettings) -> None:
@@ -181,7 +221,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--data", type=Path, help="folder of the real data sets")
     parser.add_argument("--speed", type=int, metavar="REVIEWS")
+    parser.add_argument("--write", action="store_true", help="write the tables of markets into docs/lockstep.md")
     options = parser.parse_args()
+    if options.write and (set(options.difficulty) < set(KNOBS) or set(options.only) < set(SETTINGS)):
+        parser.error("the tables have every difficulty and every setting: --write goes without --difficulty and --only")
     if options.seeds:
         markets(options)
     for name in options.only if options.data else ():
