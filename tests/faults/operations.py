@@ -127,8 +127,9 @@ def operations(name: str, work: Path) -> Operation:
         return Operation(_a_file("report.html"), lambda place: report.write_report(detector, place / "report.html"))
     if name == "cores":
         sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-        from test_cores import cores_of, gang
-        from test_cores import market as with_gangs
+        from core_markets import gang
+        from core_markets import market as with_gangs
+        from test_cores import cores_of
 
         tensor = with_gangs(gang("ring", (4, 5), 3), gang("mob", (1, 2), 3, first=50, people=11))
         found = cores_of(tensor)

@@ -7,13 +7,13 @@ import dataclasses
 import hashlib
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 import pytest
+from kinds_of_model import KINDS, rated
 from page_checks import contrast, faults, parse
 from ring_market import detector, ring_labels, ring_table
 
@@ -312,66 +312,6 @@ def test_charts_do_not_follow_the_users_style(context: Context, page: str) -> No
     with mpl.rc_context({"axes.facecolor": "black", "font.size": 30, "svg.fonttype": "path", "axes.grid": True}):
         assert render(context) == page
         assert mpl.rcParams["font.size"] == 30
-
-
-def rated(changes: Callable[[pd.DataFrame], pd.DataFrame], **reading: object) -> rl.SparseTensor:
-    return rl.read_reviews(changes(ring_table()), **reading)  # type: ignore[arg-type]
-
-
-def several_targets() -> Model:
-    labels = ring_labels()
-    return detector(holdout=0.4).fit(
-        rated(lambda t: t), rl.read_labels(pd.concat([labels, labels.assign(target="boost")]))
-    )
-
-
-def real_target(name: str = "abuse") -> Model:
-    labels = ring_labels().assign(target=name)
-    numbers = labels["label"] * 3.0 + np.linspace(0, 1, len(labels))
-    return detector(holdout=0.4).fit(
-        rated(lambda t: t), rl.read_labels(labels.assign(label=numbers), target_kind="real")
-    )
-
-
-def tiny() -> Model:
-    table = pd.DataFrame({"reviewer": ["a", "b", "a"], "product": ["x", "y", "y"]})
-    return detector().fit(rl.read_reviews(table))
-
-
-def one_label() -> Model:
-    table = pd.DataFrame({"reviewer": ["a", "b"], "product": ["x", "y"], "rating": [5, 5], "timestamp": [1.5e9, 1.5e9]})
-    return detector().fit(rl.read_reviews(table), pd.DataFrame({"mode": ["reviewer"], "entity": ["a"], "label": [1]}))
-
-
-def updated() -> Model:
-    table = ring_table()
-    return detector().fit(rl.read_reviews(table[:1500]), ring_labels()).partial_fit(table[1500:])
-
-
-KINDS: dict[str, tuple[Callable[[], Model], str]] = {
-    "no labels": (lambda: detector().fit(rated(lambda t: t)), "No account is labelled"),
-    "no rating": (
-        lambda: detector().fit(rated(lambda t: t.drop(columns="rating")), ring_labels()),
-        "no column for rating",
-    ),
-    "no time": (lambda: detector().fit(rated(lambda t: t.drop(columns="timestamp")), ring_labels()), "Core 1"),
-    "two axes": (
-        lambda: detector().fit(rated(lambda t: t, modes=["who=reviewer", "where=seller"])),
-        "--axis who=reviewer:id",
-    ),
-    "several targets": (
-        several_targets,
-        "nearly the same come first as above: sellers by boost; reviewers by boost.",
-    ),
-    "real target": (real_target, "rank correlation on held-out"),
-    "real target by name": (lambda: real_target("loss in euro"), "(value of loss in euro "),
-    "real target of few": (real_target, "are too few to go by"),
-    "paper preset": (lambda: detector(preset="paper").fit(rated(lambda t: t), ring_labels()), "--preset paper"),
-    "tiny": (tiny, "None: nobody acts together"),
-    "one label": (one_label, "1 label"),
-    "arrays": (lambda: detector().fit(rl.SparseTensor.from_arrays([[0, 0], [1, 1], [1, 0]])), "came as arrays"),
-    "updated": (updated, "the table that was read last"),
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""Cores: what comes out, what must not, and that the significance keeps its promise."""
+"""Cores: what comes out, and what must not."""
 
 from __future__ import annotations
 
@@ -6,69 +6,22 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from core_markets import OPENING, WEEK, gang, honest, market
 
 import ringleader as rl
 from ringleader.cli import cores as cli
 from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
-from ringleader.cores.board import Board, boards
-from ringleader.cores.significance import agree, evidence, naming_cost, taste
 from ringleader.cores.verdict import verdicts
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError, StorageError
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.tensor.sparse import SparseTensor
-
-WEEK = 7 * 86_400
-OPENING = 1_400_000_000
-COLUMNS = ["reviewer", "product", "seller", "rating", "timestamp"]
-
-
-def honest(seed: int = 0, weeks: int = 150) -> pd.DataFrame:
-    """A market in which everyone acts alone, by popularity and activity. A seller has three products."""
-    reviewers, products, n = 1_500, 300, 9_000
-    rng = np.random.default_rng(seed)
-    activity, popularity = rng.lognormal(0, 0.8, reviewers), rng.lognormal(0, 1, products)
-    product = rng.choice(products, n, p=popularity / popularity.sum())
-    return pd.DataFrame(
-        {
-            "reviewer": [f"r{i}" for i in rng.choice(reviewers, n, p=activity / activity.sum())],
-            "product": [f"p{i}" for i in product],
-            "seller": [f"s{i % 100}" for i in product],
-            "rating": rng.choice([1, 2, 3, 4, 5], n, p=[0.12, 0.08, 0.1, 0.25, 0.45]),
-            "timestamp": OPENING + rng.integers(0, weeks * WEEK, n),
-        }
-    )
-
-
-def gang(
-    name: str, ratings: tuple[int, ...], weeks: float, first: int = 0, people: int = 9, items: int = 7, seed: int = 1
-) -> pd.DataFrame:
-    """People who nearly all review the same products, each product within so many weeks."""
-    rng = np.random.default_rng(seed)
-    rows = [
-        (
-            f"{name}{i}",
-            f"p{first + p}",
-            f"s{(first + p) % 100}",
-            int(rng.choice(ratings)),
-            int(OPENING + (max(140 - weeks, 0) * p / items + rng.random() * weeks) * WEEK),
-        )
-        for p in range(items)
-        for i in range(people)
-        if rng.random() < 0.9
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def market(*gangs: pd.DataFrame, seed: int = 0, drop: tuple[str, ...] = ()) -> SparseTensor:
-    return rl.read_reviews(pd.concat([honest(seed), *gangs], ignore_index=True).drop(columns=list(drop)))
 
 
 def cores_of(tensor: SparseTensor, settings: CoreSettings | None = None) -> Cores:
@@ -366,79 +319,6 @@ def test_blocks_of_an_earlier_run_do_not_stay(planted: tuple[SparseTensor, Cores
     write_blocks(cores, tensor, tmp_path)
     write_blocks(cores[:1], tensor, tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["block_1.attributes", "block_1.tuples", "block_9.md"]
-
-
-# -- the significance ------------------------------------------------------------------------------
-
-
-def a_board(seed: int = 0) -> Board:
-    tensor = market(gang("ring", (4, 5), 3), seed=seed)
-    return boards(tensor, find_lockstep(tensor), 3)[0]
-
-
-def test_the_bound_on_chance_holds_for_reviewers_dealt_anew() -> None:
-    """P(bound <= alpha) is at most alpha for blocks given beforehand, small and large."""
-    board = a_board()
-    rng = np.random.default_rng(0)
-    window = board.window[board.place]
-    order = np.argsort(window, kind="stable")
-    bounds = np.flatnonzero(np.diff(window[order], prepend=-1))
-    busiest = np.argsort(-np.diff(board.of_actor.offsets), kind="stable")
-    largest = np.argsort(-board.size, kind="stable")
-    for actors, places in ((np.sort(busiest[:20]), np.sort(largest[:30])), (np.sort(busiest[:200]), largest[:5])):
-        expected = float(board.activity(actors) @ board.shares(places, board.size[places]))
-        inside, member = np.isin(board.place, places), np.zeros(board.n_actors, bool)
-        member[actors] = True
-        counts = []
-        for _ in range(1_500):
-            who = np.concatenate([rng.permutation(part) for part in np.split(board.who[order], bounds[1:])])
-            counts.append(int((member[who] & inside[order]).sum()))
-        assert np.mean(counts) == pytest.approx(expected, rel=0.1)
-        p = np.exp([-evidence(c, expected) for c in counts])
-        for alpha in (0.5, 0.2, 0.1, 0.05, 0.01):
-            assert (p <= alpha).mean() <= alpha + 2.5 * math.sqrt(alpha / len(counts))
-        assert (p <= 0.5).mean() > 0.02  # it bounds, but it is not empty
-
-
-def test_the_weights_of_all_blocks_sum_to_at_most_one() -> None:
-    board = a_board()
-    small = {"log_actor": np.log([0.5, 0.2, 0.2, 0.1]), "log_place": np.log([0.6, 0.3, 0.1])}
-    tiny = SimpleNamespace(**small)
-    total = sum(
-        math.exp(-naming_cost(tiny, np.array(a), np.array(p)))  # type: ignore[arg-type]
-        for a in _subsets(4)
-        for p in _subsets(3)
-    )
-    assert 0.1 < total <= 1.0
-    for log_share in (board.log_actor, board.log_place):
-        assert np.exp(log_share[np.isfinite(log_share)]).sum() == pytest.approx(1.0)
-
-
-def _subsets(n: int) -> Iterator[tuple[int, ...]]:
-    return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1))
-
-
-def test_taste_alone_has_no_evidence_that_weeks_are_shared() -> None:
-    """Fans who come when everyone comes: the ratio exceeds 20 in at most a twentieth of the communities."""
-    ratios = []
-    for seed in range(16):
-        tensor = market(gang("fan", (4, 5), 140, people=15, items=8, seed=seed), seed=seed)
-        found = boards(tensor, find_lockstep(tensor), 3)
-        ids = tensor.vocabulary("reviewer").text(np.arange(tensor.shape[0]))
-        fans = np.flatnonzero([name.startswith("fan") for name in ids])
-        ratios.append(taste(found[-1] if found[-1].side == 0 else found[0], fans))
-    assert np.mean(np.array(ratios) > math.log(20)) <= 0.05 + 2 * math.sqrt(0.05 / 16)
-
-
-def test_evidence_grows_with_reviews_and_shrinks_with_expectation() -> None:
-    assert evidence(5, 5) == evidence(0, 1) == evidence(3, 7) == 0
-    assert evidence(10, 1) > evidence(9, 1) > evidence(9, 2) > 0
-
-
-def test_agreement_is_weighed_against_everyone() -> None:
-    assert agree(30, 30, 0.7) and agree(29, 30, 0.7) and not agree(21, 30, 0.7)
-    assert agree(30, 30, 0.99) and agree(10, 10, 1.0)  # where everyone is happy, nothing speaks against a ring
-    assert not agree(10, 30, 0.2)
 
 
 # -- the command -----------------------------------------------------------------------------------
