@@ -85,6 +85,19 @@ def test_cores_do_not_overwrite_a_review_table(tmp_path: Path) -> None:
     run("cores", GOLDEN, "--output", tmp_path / "new")
 
 
+def test_cores_neither_remove_nor_replace_blocks_of_another_program(tmp_path: Path) -> None:
+    for name in ("block_1.tuples", "block_99.attributes"):
+        (tmp_path / name).write_text("of M-Zoom")
+    with pytest.raises(StorageError, match=r"block_\d+\.\w+ is of another program.*--overwrite"):
+        run("cores", GOLDEN, "--output", tmp_path)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"of M-Zoom"} and len(list(tmp_path.iterdir())) == 2
+    run("cores", GOLDEN, "--output", tmp_path, "--overwrite")
+    assert not (tmp_path / "block_99.attributes").exists()
+    (tmp_path / "block_99.attributes").write_text("of an earlier run")
+    run("cores", GOLDEN, "--output", tmp_path)
+    assert not (tmp_path / "block_99.attributes").exists()
+
+
 def test_generate_does_not_overwrite(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("mine")
     with pytest.raises(StorageError, match=r"labels\.csv already"):

@@ -69,12 +69,24 @@ def command(
 
 
 def _refuse_other_files(folder: Path) -> None:
-    """Lists of cores replace earlier ones; a file of the same name that is none, such as a review table, stays."""
+    """Lists of cores replace earlier ones; a file of the same name that is none, such as a review table, stays.
+
+    Blocks are replaced or removed where the folder has our ``cores.csv``: other programs write files of these names.
+    """
+    from ringleader.cores.tables import BLOCK
+
+    try:
+        there = sorted(path.name for path in folder.iterdir())
+    except OSError:  # it is not there, or cannot be read or written either
+        there = []
+    block = next((name for name in there if BLOCK.fullmatch(name)), None)
+    if block is not None and "cores.csv" not in there:
+        raise StorageError(f"{folder / block} is of another program; choose another folder, or --overwrite")
     for name in ("cores.csv", "members.csv", "reviews.csv"):
         try:
             with (folder / name).open("rb") as handle:
                 header = handle.read(80)
-        except OSError:  # it is not there, or cannot be written either
+        except OSError:
             continue
         if header.strip(b'"')[:4] != b"core":
             raise StorageError(f"{folder / name} is no list of cores; choose another folder, or --overwrite")
