@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from scipy.stats import poisson
 
+import ringleader as rl
 import ringleader.datasets as datasets
 from ringleader.datasets.marketplace import Marketplace, marketplace
 from ringleader.datasets.marketplace.abuse import ATTACK, BOOST, Abuse, commit_abuse
 from ringleader.datasets.marketplace.people import draw_catalogue, draw_people
 from ringleader.datasets.marketplace.settings import PRESETS, settle
 from ringleader.errors import SettingsError, StorageError
+from ringleader.evaluation.detection import market_truth
 
 DIFFICULTIES = ["easy", "medium", "hard"]
 DAY = 86_400
@@ -283,6 +285,23 @@ def test_some_rings_are_unseen_among_the_known_and_yet_tested(market: Marketplac
     tested = set(rings.loc[(rings["split"] == "test") & (rings["mode"] == "seller"), "ring"])
     assert tested - known
     assert tested & known
+
+
+def test_an_account_of_two_rings_is_unseen_where_nobody_of_either_is_known() -> None:
+    accounts = {"a": ("", "known"), "b": ("B1|B2", "known"), "c": ("B2", "test"), "d": ("B2|B3", "test")}
+    accounts |= {"e": ("B3|B4", "test"), "f": ("B4", "")}
+    truth = pd.DataFrame(
+        [("reviewer", name, int(ring != ""), "abuse", ring, split) for name, (ring, split) in accounts.items()],
+        columns=["mode", "entity", "label", "target", "ring", "split"],
+    )
+    reviews = pd.DataFrame({"reviewer": list(accounts), "product": "p"})
+    market = Marketplace(reviews=reviews, labels=truth[:2], truth=truth, settings={})
+    tensor = rl.read_reviews(reviews, modes=["reviewer", "product"])
+    unseen = market_truth(market, tensor, "reviewer").unseen
+    assert dict(zip(tensor.vocabulary("reviewer").decode(np.arange(6)), unseen, strict=True)) == {
+        **dict.fromkeys("abcd", False),
+        **dict.fromkeys("ef", True),
+    }
 
 
 def test_no_unseen_ring_is_forced_when_none_is_wanted() -> None:

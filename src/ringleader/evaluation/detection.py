@@ -126,19 +126,24 @@ class MarketTruth(NamedTuple):
     """What is true of every account of a mode, (n_k,)."""
 
     label: Floats  # NaN where nothing is said
-    unseen: Bools  # bad, and of a ring of which nobody is known
+    unseen: Bools  # bad, and of rings of which nobody is known
 
 
 def market_truth(market: Marketplace, tensor: SparseTensor, mode: str) -> MarketTruth:
     rows = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == DEFAULT_TARGET)]
     codes = tensor.vocabulary(mode).lookup(rows["entity"].to_numpy())
     everyone = market.truth[market.truth["split"] == "known"]
-    seen = set(everyone.loc[everyone["ring"].notna() & (everyone["label"] == 1), "ring"])
+    seen = {ring for names in everyone.loc[everyone["label"] == 1, "ring"] for ring in rings_of(names)}
     label = np.full(len(tensor.vocabulary(mode)), np.nan)
     unseen = np.zeros(len(label), np.bool_)
     label[codes] = rows["label"].to_numpy(np.float64)
-    unseen[codes] = (rows["label"] == 1).to_numpy() & ~rows["ring"].isin(seen).to_numpy()
+    unseen[codes] = (rows["label"] == 1).to_numpy() & [seen.isdisjoint(rings_of(names)) for names in rows["ring"]]
     return MarketTruth(label, unseen)
+
+
+def rings_of(names: object) -> list[str]:
+    """The rings of an account as a market's truth names them: ``B001|B002`` for one that serves two, none if honest."""
+    return names.split("|") if isinstance(names, str) and names else []
 
 
 def market_figures(
