@@ -57,6 +57,21 @@ def test_with_json_what_is_odd_is_in_the_json_alone(command: Run, folder: Path, 
         assert EARLY not in done.stderr
 
 
+def test_rows_that_are_left_out_are_counted_by_every_command_that_learns(command: Run, tmp_path: Path) -> None:
+    lines = [f"r{i % 20},p{i % 7},{'bad' if i % 2 else 1 + i % 5}" for i in range(120)]
+    (tmp_path / "half.csv").write_text("\n".join(["reviewer,product,rating", *lines]))
+    left_out = {"rating is not a number": 60}
+    said = "60 rows left out: rating is not a number"
+    fit = ["fit", tmp_path / "half.csv", "--rank", 2, "--epochs", 1, "--overwrite", "--out", tmp_path / "model"]
+    update = ["update", tmp_path / "model", tmp_path / "half.csv", "--again"]
+    for words in (fit, update, ["baseline", "degree", tmp_path / "half.csv", "--mode", "product"]):
+        done = command(*words)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count(f"note: {said}") == 1 and "rating is not" not in done.stdout
+        summary = json.loads(command(*words, "--json").stdout)
+        assert summary["rejected"] == left_out and summary["warnings"][0] == said
+
+
 def test_a_baseline_says_it_and_is_quiet_when_asked(command: Run, folder: Path) -> None:
     words = ["baseline", "degree", folder / "early.csv", "--mode", "product"]
     assert command(*words).stderr.count(f"note: {EARLY}") == 1

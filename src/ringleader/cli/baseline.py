@@ -64,7 +64,8 @@ def command(
     model = baseline(name, **{"random_state": seed, **values})
     if baseline_needs_labels(name) and reading.labels is None:
         raise LabelError(f"{name} learns from known accounts; give them with --labels")
-    tensor, labels, warnings = reading.read(reviews, quiet=quiet)
+    tables = reading.read(reviews, quiet=quiet)
+    tensor, labels = tables.tensor, tables.labels
     tensor.mode_index(mode)  # before the work, not after it
     arrays = None if labels is None else known_arrays(labels, tensor, target, quiet=quiet)
     started = time.perf_counter()
@@ -78,7 +79,8 @@ def command(
         write_frame(frame, output, raw=raw)
     if as_json:
         about = {"baseline": name, "mode": mode, "seed": seed, "settings": values, "seconds": round(seconds, 3)}
-        print_json({**about, "warnings": warnings, "rows": frame.to_dict("records")})
+        about |= {"rejected": tables.rejected, "warnings": tables.warnings}
+        print_json({**about, "rows": frame.to_dict("records")})
     elif output:
         say_written(len(frame), output)
     else:

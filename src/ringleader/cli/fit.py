@@ -24,17 +24,15 @@ from ringleader.cli.options import (
     WorkerCount,
     cluster_of,
 )
-from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
+from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
 from ringleader.errors import DeviceError, ModelFileError, SettingsError
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
-    from ringleader.known.labels import Labels
     from ringleader.learners.loop import Callback
     from ringleader.runtime.peers import Workers
-    from ringleader.tensor.sparse import SparseTensor
 
 
 @takes_reading_options
@@ -140,11 +138,12 @@ def command(
         with run_warnings(quiet=as_json, events=events), started(cluster) as running:
             if events and running is not None:
                 say_event("started", workers=running.count, threads=running.threads)
-            tensor, labels, warnings = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
+            tables = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
             if events:
-                say_event("read", cells=tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
-            _learn(detector, tensor, labels, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
-    summary = {**_summary(detector, out, time.perf_counter() - began), "warnings": warnings}
+                say_event("read", cells=tables.tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
+            _learn(detector, tables, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
+    summary = _summary(detector, out, time.perf_counter() - began)
+    summary |= {"rejected": tables.rejected, "warnings": tables.warnings}
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
@@ -153,8 +152,7 @@ def command(
 
 def _learn(
     detector: RingDetector,
-    tensor: SparseTensor,
-    labels: Labels | None,
+    tables: InputTables,
     covariates: str | None,
     out: str,
     runtime: Workers | None,
@@ -168,6 +166,7 @@ def _learn(
     from ringleader.snapshot import learn
     from ringleader.snapshot.resume import has_checkpoint
 
+    tensor = tables.tensor
     entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
     try:
         count = 0 if runtime is None else runtime.count
@@ -178,7 +177,7 @@ def _learn(
             detector.snapshot_, _ = learn(
                 detector.get_params(),
                 tensor,
-                labels,
+                tables.labels,
                 covariates,
                 callback=callback,
                 checkpoint=out,

@@ -38,6 +38,11 @@ class InputTables(NamedTuple):
     labels: Labels | None
     warnings: list[str]
 
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many rows of the reviews were left out, by reason."""
+        return dict(self.tensor.report.rejected) if self.tensor.report is not None else {}
+
 
 @dataclass(frozen=True)
 class ReadingOptions:
@@ -102,13 +107,15 @@ def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def reading_notes(tensor: SparseTensor, *, quiet: bool) -> list[str]:
-    """Says on standard error what was odd about the reviews as they were read; returns it, for JSON."""
-    warnings = list(tensor.report.warnings) if tensor.report is not None else []
-    for text in warnings:
+    """Says on standard error what was odd about the reviews: rows left out, odd columns, roles that no column plays.
+
+    Returns it for JSON, without the roles, since ``modes`` has those that are there.
+    """
+    if tensor.report is None:
+        return []
+    for text in tensor.report.odd:
         note(f"note: {text}", quiet=quiet)
-    for role in tensor.report.missing if tensor.report is not None else ():
-        note(f"note: no column for {role}: the model does without it", quiet=quiet)
-    return warnings
+    return [*tensor.report.left_out, *tensor.report.warnings]
 
 
 def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> list[str]:

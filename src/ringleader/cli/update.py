@@ -121,7 +121,7 @@ def _take_in(
 
 
 def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool) -> None:
-    """What was known before, what came in, what of it was not used, and what the model holds now."""
+    """What was known before, what came in, labels of nobody in the reviews, and what the model holds now."""
     for line in repeats:
         print(f"note: {harmless(line, 400)}")
     if not summary["taken_in"]:
@@ -131,8 +131,6 @@ def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool
         print(", ".join([counted(summary["new_reviews"], "new review"), *(entities or ["no new entities"])]))
     else:
         print(f"{counted(summary['new_labels'], 'label')} taken in")
-    for reason, number in summary["rejected"].items():
-        print(f"note: {counted(number, 'row')} not used: {harmless(reason, 100)}")
     for line in unknown_lines(summary["unknown_labels"], "labels"):
         print(harmless(line, 200))
     holds = f"{counted(summary['reviews'], 'review')} and {counted(summary['labels'], 'label')}"

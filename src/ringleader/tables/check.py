@@ -50,9 +50,13 @@ class CheckReport:
     @property
     def odd(self) -> tuple[str, ...]:
         """What is to be known before the table is trusted: rows that were left out and why, and odd columns."""
-        left_out = [f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items()]
         missing = [f"no column for {role}: the model does without it" for role in self.missing]
-        return (*left_out, *self.warnings, *missing)
+        return (*self.left_out, *self.warnings, *missing)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """How many rows were left out, a sentence for each reason."""
+        return tuple(f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items())
 
     @property
     def missing(self) -> tuple[str, ...]:
