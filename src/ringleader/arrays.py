@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,40 @@ Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Factors = npt.NDArray[Any]
 """float64, or float32 where storage matters."""
+
+
+class ColumnTable(NamedTuple):
+    """Columns of one length side by side, each in one piece, written one after the other.
+
+    A table that is stacked from columns is a copy of all of them. Here each goes to its place when it is found: room
+    for some is set aside at once, and pages that nothing was written to take no memory.
+
+    memory : (room, n), of which ``used`` rows are the columns
+    """
+
+    memory: Floats
+    used: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColumnTable, (self.memory[: self.used].copy(), self.used)
+
+    @classmethod
+    def of(cls, rows: int, room: int = 128) -> ColumnTable:
+        return cls(np.empty((room, rows)))
+
+    def put(self, column: npt.ArrayLike) -> ColumnTable:
+        """The table with one more column; in the same memory while there is room."""
+        memory = self.memory
+        if self.used == len(memory):
+            memory = np.empty((2 * self.used + 1, memory.shape[1]))
+            memory[: self.used] = self.memory
+        memory[self.used] = column
+        return ColumnTable(memory, self.used + 1)
+
+    @property
+    def values(self) -> Floats:
+        """(n, used)"""
+        return self.memory[: self.used].T
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +15,10 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
+from ringleader.arrays import ColumnTable
 from ringleader.errors import SettingsError
 from ringleader.judge import LabelFree
+from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.priors import labelled_rows
@@ -22,6 +26,7 @@ from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import memory, parts
+from ringleader.snapshot.learn import settled
 from ringleader.snapshot.parameters import RANDOM_SWEEPS
 from ringleader.tables.read import open_relation
 
@@ -52,6 +57,17 @@ def test_a_fit_without_anything_to_learn_ends_when_it_has_settled(tmp_path: Path
     resumed = rl.RingDetector().fit(nobody_twice(), checkpoint=tmp_path / "m", resume=True)
     assert np.array_equal(resumed.state_.factors, whole.state_.factors)
     assert len(resumed.history_) == len(whole.history_)
+
+
+def test_a_fit_whose_posterior_fell_has_settled() -> None:
+    def history(*values: float | None) -> list[dict[str, float | None]]:
+        return [{"log_posterior": value} for value in values]
+
+    assert settled(history(-500.0, -300.0, -300.1))  # under another draw of negatives: no sweep lowers its own
+    assert settled(history(-300.0, -300.0 + 1e-5))
+    assert not settled(history(-300.1, -300.0))
+    assert not settled(history(-300.0))
+    assert not settled(history(None, -300.0))
 
 
 def test_labels_of_every_target_have_their_own_rows() -> None:
@@ -114,6 +130,49 @@ def test_behaviour_is_a_part_of_the_inputs_and_not_a_copy() -> None:
     inputs = model.snapshot_.label_free.inputs(2)
     assert np.shares_memory(inputs.behaviour.values, inputs.values)
     assert model.snapshot_.signals.behaviour(2) is inputs.behaviour
+
+
+def test_columns_go_to_their_place_in_one_table() -> None:
+    columns = np.random.default_rng(0).random((7, 5))
+    table = ColumnTable.of(5, room=4)
+    first = table.put(columns[0])
+    assert np.shares_memory(first.values, first.put(columns[1]).values)
+    for column in columns:
+        table = table.put(column)
+    np.testing.assert_array_equal(table.values, columns.T)  # beyond the room that was set aside
+    assert all(column.flags.c_contiguous for column in table.values.T)
+    again = pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(again.values, columns[:1].T)
+    assert len(again.memory) == 1, "room that nothing was written to does not travel"
+
+
+def test_a_report_holds_the_inputs_of_one_large_mode_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rl.RingDetector(epochs=1).fit(nobody_twice()).save(tmp_path / "m")
+    rl.load(tmp_path / "m").report(tmp_path / "whole.html")
+    held: list[set[int]] = []
+    find = LabelFree.inputs
+
+    def found(label_free: LabelFree, mode: int) -> Inputs:
+        inputs = find(label_free, mode)
+        held.append(set(dict.keys(label_free._inputs)))
+        return inputs
+
+    monkeypatch.setattr(LabelFree, "inputs", found)
+    monkeypatch.setattr(parts, "LARGE", 300)
+    rl.load(tmp_path / "m").report(tmp_path / "one by one.html")
+    assert all(len(modes) == 1 for modes in held)
+    assert len(set.union(*held)) == 3
+    assert [a != b for a, b in itertools.pairwise(held)].count(True) == 2, "each mode is read once"
+    texts = [(tmp_path / f"{name}.html").read_text() for name in ("whole", "one by one")]
+    assert texts[0] == texts[1]
+
+
+def test_inputs_that_no_folder_holds_are_not_put_away() -> None:
+    model = rl.RingDetector(epochs=1).fit(nobody_twice())
+    label_free = model.snapshot_.label_free
+    inputs = label_free.inputs(2)
+    label_free.put_away(2)
+    assert label_free.inputs(2) is inputs
 
 
 @pytest.mark.slow

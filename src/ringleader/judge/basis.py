@@ -43,8 +43,8 @@ def checked(features: npt.ArrayLike, names: Sequence[str]) -> Floats:
     table = np.asarray(features, np.float64)
     if table.ndim != 2 or table.shape[1] != len(names):
         raise SettingsError(f"features have shape {table.shape}, but {len(names)} names; pass one column for each name")
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=0))
-    if len(bad):
+    bad = [j for j, column in enumerate(table.T) if not np.isfinite(column).all()]
+    if bad:
         count = int((~np.isfinite(table[:, bad[0]])).sum())
         raise SettingsError(
             f"input {names[bad[0]]!r} has {count} values of {len(table)} that are no finite numbers; fill or drop them"

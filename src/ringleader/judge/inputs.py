@@ -120,9 +120,16 @@ class Inputs:
 
     def in_one_block(self) -> Inputs:
         """The same in one table, of which the behaviour is a part: no number is in memory twice."""
-        width = len(self.behaviour.names)
+        width, table = len(self.behaviour.names), self.behaviour.table
         assert self.names[:width] == self.behaviour.names
-        return replace(self, blocks=(self.values,), behaviour=replace(self.behaviour, values=self.values[:, :width]))
+        if table is None:
+            values = self.values
+        else:
+            for column in (column for block in self.blocks[1:] for column in block.T):
+                table = table.put(column)
+            values = frozen(table.values)
+        behaviour = replace(self.behaviour, values=values[:, :width], table=None)
+        return replace(self, blocks=(values,), behaviour=behaviour)
 
     def ranked(self, peers: Peers | None = None) -> Inputs:
         """The same with the ranks of all its columns, among the entities of all processes."""

@@ -70,6 +70,12 @@ class LabelFree:
         self._ranks.pop(mode, None)
         self.signals.hold_behaviour(mode, None)
 
+    def put_away(self, mode: int) -> None:
+        """Give the memory of the inputs of a mode back where they can be read again; finding them takes too long."""
+        held = self._inputs.pop(mode, None)
+        if held is not None and mode not in self._inputs:
+            self._inputs[mode] = held
+
     def ranks(self, mode: int) -> Ranks:
         """Those of the inputs, and of the suspicion as the last of them."""
         if mode not in self._ranks:

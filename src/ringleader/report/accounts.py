@@ -11,7 +11,9 @@ from ringleader.arrays import Numbers
 from ringleader.explain import NOTHING_AGAINST, Account, Mention, Reason, account
 from ringleader.explain.parts import Activity, RatingCounts
 from ringleader.report.context import AccountPage, Bars, Piece, ShownReason, Table
+from ringleader.runtime.machine import return_memory
 from ringleader.snapshot import Snapshot
+from ringleader.snapshot.parts import is_large
 from ringleader.wording import (
     cell,
     counted,
@@ -47,6 +49,7 @@ class Accounts:
         self.wanted = list(dict.fromkeys(wanted))[:MOST]
         self._keys = {(mode, entity): f"account{i + 1}" for i, (mode, entity, _) in enumerate(self.wanted)}
         self._described: dict[tuple[str, Any, str | None], Account] = {}
+        self._reading: int | None = None  # the mode of the account that was described last
 
     def key(self, mode: str, entity: Any) -> str:
         """The anchor of the page of an account; empty where it has none."""
@@ -56,8 +59,17 @@ class Accounts:
         """The account as data."""
         wanted = mode, entity, target
         if wanted not in self._described:
+            self._read_only(mode)
             self._described[wanted] = account(self.snapshot, mode, entity, target, partners=PARTNERS)
         return self._described[wanted]
+
+    def _read_only(self, mode: str) -> None:
+        """Of a large model, hold the inputs of one mode at a time: those of all are 1 kB an account."""
+        k, tensor = self.snapshot.tensor.mode_index(mode), self.snapshot.tensor
+        if k != self._reading and self._reading is not None and is_large(max(tensor.shape)):
+            self.snapshot.label_free.put_away(self._reading)
+            return_memory()
+        self._reading = k
 
     def reasons_for(self, mode: str, entity: Any, target: str | None) -> tuple[ShownReason, ...]:
         """What speaks for an account being abusive."""
@@ -73,6 +85,8 @@ class Accounts:
 
     def pages(self, back: dict[str, str]) -> tuple[AccountPage, ...]:
         """The pages. back : by mode the anchor of its ranking."""
+        for wanted in sorted(self.wanted, key=lambda one: one[0]):
+            self.described(*wanted)  # one mode after the other
         return tuple(self._page(self.described(*wanted), back[wanted[0]]) for wanted in self.wanted)
 
     def _page(self, one: Account, back: str) -> AccountPage:

@@ -46,8 +46,9 @@ from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
 
 SETTLED = 1e-6
-"""Relative change of the log posterior in a sweep below which there is nothing left to learn, as where hardly
-anybody reviewed twice. Elsewhere negatives, drawn anew in every sweep, move it by more."""
+"""Relative rise of the log posterior in a sweep below which there is nothing left to learn, as where hardly anybody
+reviewed twice. A sweep never lowers the posterior under its own negatives: where it fell, those of another draw weigh
+more than what there is to gain."""
 HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
 
 
@@ -199,6 +200,7 @@ def _learn(
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
+        return_memory()
     if fitted.judged:
         fitted.judge.heads()
     if writer is None:
@@ -233,9 +235,9 @@ def history_entry(info: SweepInfo) -> dict[str, float]:
 
 
 def settled(history: Sequence[Mapping[str, float | None]]) -> bool:
-    """Whether the last sweep changed the log posterior by next to nothing; not where it was not measured."""
+    """Whether the last sweep raised the log posterior by next to nothing; not where it was not measured."""
     before, after = ([None, None] + [entry["log_posterior"] for entry in history])[-2:]
-    return before is not None and after is not None and abs(after - before) <= SETTLED * abs(after)
+    return before is not None and after is not None and after - before <= SETTLED * abs(after)
 
 
 def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:

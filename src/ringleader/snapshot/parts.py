@@ -22,6 +22,7 @@ from ringleader.known.labels import Label, Labels, Target, TargetKind
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
+from ringleader.runtime.machine import return_memory
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
@@ -59,7 +60,7 @@ from ringleader.tensor.vocabulary import Vocabulary
 from ringleader.wording import json_ready
 
 LARGE = 200_000
-"""Entities of a mode above which its inputs leave the memory of a fit once they are written: 1 kB each."""
+"""Entities of a mode above which inputs leave the memory of a fit once they are written: 1 kB an entity."""
 NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
 """Parameters that a stored model is asked with."""
 
@@ -198,15 +199,16 @@ def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
     yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
     yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
-    for k, vocabulary in enumerate(snapshot.tensor.vocabularies):
+    for k in range(len(snapshot.tensor.shape)):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
-        if vocabulary.kind == "id":
-            yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k, release))
         if snapshot.judged and snapshot.place(k) is None:
             yield ModelPart(f"transfer-{k}", judge, partial(_transfer_arrays, judge, k))
     if snapshot.judged:
         for place, head in enumerate(judge.heads()):
             yield ModelPart(f"head_{place}", head, partial(pack_head, judge, place))
+    for k, vocabulary in enumerate(snapshot.tensor.vocabularies):  # the last, since they may be given back
+        if vocabulary.kind == "id":
+            yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k, release))
 
 
 def _vocabulary_table(vocabulary: Vocabulary) -> pa.Table:
@@ -218,13 +220,16 @@ def _labels_table(labels: Labels) -> pa.Table:
 
 
 def is_large(entities: int) -> bool:
-    """Whether the inputs of so many entities leave the memory of a fit once they are written."""
+    """Whether a model whose largest mode has so many entities gives inputs back once they are written."""
     return entities >= LARGE
 
 
 def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
+    release = release and is_large(max(judge.signals.tensor.shape))
+    if release:
+        return_memory()  # that of the mode before
     arrays = pack_inputs(judge.label_free.inputs(mode))
-    if release and is_large(len(arrays["values"])):
+    if release:
         judge.label_free.release(mode)
     return arrays
 

@@ -9,14 +9,14 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import ColumnTable, Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
@@ -62,6 +62,7 @@ class Covariates:
     groups : for each name the kind of behaviour: volume, concentration, rating, deviation, burst, rhythm, counterpart,
         age or crowd.
     bursts : for each name that is a burst, the window behind it.
+    table : in whose memory the values are, so that more columns can be put beside them; none where they were read.
     """
 
     mode: str
@@ -71,6 +72,7 @@ class Covariates:
     groups: dict[str, str]
     bursts: dict[str, Burst]
     calendar: Calendar | None = None
+    table: ColumnTable | None = None
 
     def frame(self, tensor: SparseTensor) -> pd.DataFrame:
         """The covariates as a table, one row per entity, indexed by its id."""
@@ -145,25 +147,36 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
     name = home.tensor.modes[k]
     judged = judged_entities(market, k)
     codes, volume = judged.codes, judged.volume
-    columns = [Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))]
+    table = ColumnTable.of(len(volume))
+    columns: list[Covariate] = []
+
+    def put(found: Iterable[Covariate]) -> None:
+        nonlocal table
+        for column in found:
+            table = table.put(column.values)
+            values = table.values[:, -1]
+            burst = column.burst._replace(z=values) if column.burst is not None else None
+            columns.append(column._replace(values=values, burst=burst))
+
+    put([Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))])
     if market.calendar is not None and market.bins is not None and k != market.time:
         weeks = active_weeks(codes, market.bins, market.calendar)
-        columns += _rhythm(market, weeks, volume)
+        put(_rhythm(market, weeks, volume))
     if market.ratings is not None and market.side is not None and k != market.rating:
         top = next((column.burst for column in columns if column.name == "burst_medium"), None)
-        columns += _rating(market, judged, market.ratings, market.side, top)
+        put(_rating(market, judged, market.ratings, market.side, top))
     for j in market.ids:
         if j != k:
-            columns += counterpart_columns(market, judged, j)
-    values = np.stack([column.values for column in columns]).T  # a column in one piece: they are ranked one by one
+            put(counterpart_columns(market, judged, j))
     return Covariates(
         name,
         tuple(column.name for column in columns),
-        values,
+        table.values,
         {column.name: column.sentence for column in columns},
         {column.name: column.group for column in columns},
         {column.name: column.burst for column in columns if column.burst is not None},
         market.calendar,
+        table,
     )
 
 

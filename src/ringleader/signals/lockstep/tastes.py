@@ -110,17 +110,18 @@ def find_topics(cells: SparseTensor | CellShare, actor: int, item: int, count: i
     shares = np.full((home.size(actor), count), 1.0 / count)
     of_actors = _entries(actors.own_codes(actor), what, home.size(actor))
     of_items = _entries(items.own_codes(item), who, home.size(item))
-    counts, mixture = np.zeros_like(shares), np.zeros(count)
+    counts, by_item, mixture = np.zeros_like(shares), np.zeros_like(chances), np.zeros(count)
     every_actor, every_item = np.arange(home.size(actor)), np.arange(home.size(item))
     for _ in range(SWEEPS):
-        counts = _divided(*of_actors, shares, met[0].rows(chances))
-        by_item = _divided(*of_items, chances, met[1].rows(shares))
+        _divide(*of_actors, shares, met[0].rows(chances), counts)
+        _divide(*of_items, chances, met[1].rows(shares), by_item)
         mixture = home.total(actor, every_actor, counts)
         mixture = mixture / max(float(mixture.sum()), 1e-300)
         np.add(counts, ACTOR_PRIOR * mixture, out=shares)
         shares /= counts.sum(axis=1, keepdims=True) + ACTOR_PRIOR
-        chances = by_item + (ITEM_PRIOR * home.n_cells / count) * popularity[:, None]
-        chances = chances / home.total(item, every_item, chances)
+        by_item += (ITEM_PRIOR * home.n_cells / count) * popularity[:, None]
+        by_item /= home.total(item, every_item, by_item)
+        chances, by_item = by_item, chances  # in place: of a million items each of them takes 192 MB
     return Topics(shares, counts, chances, mixture)
 
 
@@ -141,8 +142,8 @@ def _entries(row: Codes, column: Codes, size: int) -> tuple[Numbers, Codes]:
     return offsets, np.ascontiguousarray(column[order])
 
 
-def _divided(offsets: Numbers, columns: Codes, own: Floats, other: Floats) -> Floats:
-    counts = np.zeros_like(own)
+def _divide(offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts: Floats) -> None:
+    """Fill ``counts`` (rows, K): entries of each row, divided among topics."""
     pieces = np.linspace(0, offsets[-1], 17)
     edges = np.unique(np.concatenate([[0], np.searchsorted(offsets, pieces[1:-1]), [len(own)]]))
 
@@ -150,7 +151,6 @@ def _divided(offsets: Numbers, columns: Codes, own: Floats, other: Floats) -> Fl
         get_backend().topic_counts(offsets, columns, own, other, counts, span)
 
     Threads().map(fill, [(int(a), int(b)) for a, b in itertools.pairwise(edges)])
-    return counts
 
 
 def _anchors(
@@ -264,7 +264,9 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
     lookup = home.lookup(item, what)
     chances, popularity = lookup.rows(topics.items), lookup.rows(_popularity(home.by(item), item))
     what = lookup.places(what)
-    nearer = trust * (chances / np.maximum(popularity, 1e-300)[:, None] - 1.0)
+    nearer = chances / np.maximum(popularity, 1e-300)[:, None]
+    nearer -= 1.0
+    nearer *= trust
     pull = np.empty(len(who))
 
     def fill(begin: int) -> None:
