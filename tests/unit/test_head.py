@@ -408,27 +408,36 @@ def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
         assert (head.prevalence == HeadSettings().assumed_prevalence) == told
 
 
-@pytest.mark.parametrize("says", [1.0, -1.0])
-def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(says: float) -> None:
-    """By hand from the two heads alone."""
+@pytest.mark.parametrize(("says", "margin"), [(2.0, 1.0), (0.0, 0.0), (0.0, 1.0), (-0.5, 1.0), (0.0, 100.0)])
+def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(says: float, margin: float) -> None:
+    """By hand from the two heads alone; a doubting one that is ahead by less than the margin is not preferred."""
     x, evidence, z = population()
-    codes, bad = np.arange(20), (z[:20] > 0).astype(float)
+    codes, bad = np.arange(20), z[:20] > 0
 
     def head(**settings: float) -> Head:
-        asked = HeadSettings(prevalence=0.3, sharpness=1.0, sharpness_spread=1e-6, **settings)
-        return fit_head(x, NAMES, codes, z[:20], suspicion=says * evidence, settings=asked)
+        asked = HeadSettings(prevalence=0.3, sharpness=1.0, sharpness_spread=1e-6, unremarkable=0.0, **settings)
+        return fit_head(x, NAMES, codes, z[:20], suspicion=evidence + says * z, settings=asked)
+
+    def likelihoods(log_odds: np.ndarray) -> np.ndarray:
+        p = 1 / (1 + np.exp(-log_odds - matching_shift(log_odds, float(bad.mean()))))
+        return np.log(np.where(bad, p, 1 - p))
 
     trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
-    plain = trusting.left_out / (20 / 100) ** -0.25, doubting.left_out / (20 / 30) ** -0.25
-    blind = np.exp([blind_likelihood(left_out, bad) for left_out in plain])
-    share = blind / blind.sum()
-    both = head(doubting_labels=30.0)
     # Each alone has the factor of its labels: with a fifth of those for full variances, and with two thirds.
     factors = (20 / 100) ** -0.25, (20 / 30) ** -0.25
-    expected = share[0] * trusting.weights / factors[0] + share[1] * doubting.weights / factors[1]
+    of_trusting = likelihoods(trusting.left_out / factors[0])
+    of_doubting = likelihoods(doubting.left_out / factors[1])
+    ahead = (of_doubting - of_trusting).sum()
+    assert (ahead > 0) == (says <= 0)
+    if ahead > 0:
+        ahead = max(ahead - margin * np.sqrt(20 * np.var(of_doubting - of_trusting, ddof=1)), 0.0)
+    doubt = 1 / (1 + np.exp(-ahead))
+    both = head(doubting_labels=30.0, doubting_margin=margin)
+    expected = (1 - doubt) * trusting.weights / factors[0] + doubt * doubting.weights / factors[1]
     np.testing.assert_allclose(both.weights[1:] / factors[0], expected[1:], rtol=1e-5)
     assert both.predict().value.mean() == pytest.approx(0.3)
-    assert 0.01 < share[0] < 0.99, "else the average would be one of them"
+    assert 0.01 < doubt < 0.99, "else the average would be one of them"
+    assert (doubt == 0.5) == (margin == 100.0)
 
 
 def test_all_log_odds_have_the_factor_that_the_left_out_labels_ask_for() -> None:

@@ -108,7 +108,7 @@ def fit_binary(
     beliefs = [at_strength(belief, len(known)) for belief in _beliefs(settings, len(known), table.suspicion)]
     *learned, (_, proven, _) = Threads().map(learn, [*beliefs, for_intervals])
     blind = [left_out(posterior, label) for posterior, _, _ in learned]
-    share = softmax([blind_likelihood(log_odds, label) for log_odds in blind])
+    share = belief_shares([blind_likelihoods(log_odds, label, settings.unremarkable) for log_odds in blind], settings)
     weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
     fitted = share @ np.stack([posterior.fitted for posterior, _, _ in learned])
     sharpness, unsure = find_sharpness(share @ np.stack(blind), label, settings)
@@ -180,8 +180,8 @@ def few_labels_factor(labels: int, settings: HeadSettings) -> float:
     return float(min(1.0, max(labels, FEWEST_LABELS) / settings.full_labels) ** -0.25)
 
 
-def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:
-    """Log-likelihood of the labels, 1 and 0, from log-odds that were made without them.
+def blind_likelihoods(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> Floats:
+    """Log-likelihood of each label, 1 or 0, from log-odds that were made without it.
 
     Taken where the mean of what is said is the share of bad labels, so that the prevalence has no part in it.
 
@@ -190,7 +190,12 @@ def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0)
     share = float(label.mean())
     floor = floor_of(unremarkable, share)
     psi = with_floor(log_odds + matching_shift(log_odds, share, floor), floor)
-    return float(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)).sum())
+    return np.asarray(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)))
+
+
+def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:
+    """The sum of ``blind_likelihoods``."""
+    return float(blind_likelihoods(log_odds, label, unremarkable).sum())
 
 
 def _prevalence(
@@ -215,6 +220,20 @@ def _beliefs(settings: HeadSettings, labels: int, suspicion: int | None) -> list
     if suspicion is None or not settings.doubting_labels or labels >= settings.full_labels:
         return [settings]
     return [settings, settings.replace(evidence_slope=0.0, full_labels=settings.doubting_labels)]
+
+
+def belief_shares(likelihoods: Sequence[Floats], settings: HeadSettings) -> Floats:
+    """Share of each belief in the head, the trusting first, from the log-likelihoods of the labels, (M,) each.
+
+    Where the doubting one is ahead, by a sum of M differences, ``doubting_margin`` standard errors of that sum are
+    taken off, and no more than there is: what it is ahead by may be luck.
+    """
+    if len(likelihoods) == 1:
+        return np.ones(1)
+    difference = np.subtract(*likelihoods)
+    error = settings.doubting_margin * float(difference.std(ddof=1)) * np.sqrt(len(difference))
+    ahead = float(difference.sum())
+    return np.asarray(softmax([ahead if ahead > 0 else min(ahead + error, 0.0), 0.0]))
 
 
 def _between(weights: list[Floats], share: Floats) -> list[Floats]:

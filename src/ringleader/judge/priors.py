@@ -32,6 +32,8 @@ class HeadSettings(Settings):
     doubting_labels    : with fewer labels than ``full_labels`` the head is averaged with one that trusts no evidence
                          (slope 0) and has its full variances from so many labels on, each as far as it foretells the
                          labels; 0 for the trusting one alone
+    doubting_margin    : standard errors of the difference of the two log-likelihoods that this one must be ahead by to
+                         be preferred: of ten labels two may be bad, and a belief that is ahead by less is so by luck
     association_slope  : prior mean of the log-odds for each standard deviation of association with the known and of
                          acting with suspected neighbours, all of them together
     association_spread : and the prior standard deviation of each
@@ -64,6 +66,7 @@ class HeadSettings(Settings):
     evidence_slope: Annotated[float, Number()] = 1.5
     evidence_spread: Annotated[float, Number(above=0)] = 0.75
     doubting_labels: Annotated[float, Number(least=0)] = 30.0
+    doubting_margin: Annotated[float, Number(least=0)] = 1.0
     association_slope: Annotated[float, Number()] = 1.0
     association_spread: Annotated[float, Number(above=0)] = 0.5
     association_labels: Annotated[float, Number(above=0)] = 50.0
