@@ -2,7 +2,7 @@
 
     python benchmarks/trust_in_evidence.py --seeds 6101 6102 6103 [--markets NAME ...] [--write]
 
-On the project's markets (100,000 reviews) and on those of ``taste_market``: AUC over all accounts that are not labelled,
+On the project's markets (100,000 reviews) and on those of ``taste_market``: AUC over all accounts without a label,
 mean and worst of all markets and draws of labels, and their log-loss. From 100 labels on the trusting belief is alone.
 """
 
