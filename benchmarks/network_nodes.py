@@ -7,11 +7,13 @@ that network, and stops when a node's link is down.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,9 +131,12 @@ def _name_of(pid: int) -> str:
 
 @contextlib.contextmanager
 def network_nodes(count: int) -> Iterator[Nodes]:
+    """The network has one name on a machine: a second program waits until the first has taken it down."""
     nodes = Nodes(count)
-    try:
-        nodes.open()
-        yield nodes
-    finally:
-        nodes.close()
+    with open(Path(tempfile.gettempdir()) / "ringleader-network.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            nodes.open()
+            yield nodes
+        finally:
+            nodes.close()
