@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Bools, Floats, Numbers
-from ringleader.kernels.protocol import get_backend
+from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.signals.lockstep import Lockstep
-from ringleader.signals.lockstep.meetings import Places, cuts
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
+from ringleader.tensor.sparse import SparseTensor, group_codes
 
 CROWD = 2
 """Reviews on the board below which nobody can be in a core."""
@@ -33,7 +32,7 @@ class BoardRows(NamedTuple):
     """A compressed table: entries of row n are ``entries[offsets[n]:offsets[n + 1]]``."""
 
     offsets: Numbers
-    entries: Numbers
+    entries: Numbers | Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +52,9 @@ class Board:
 
     mode: int
     side: int
-    cells: Numbers
-    who: Numbers
-    place: Numbers
+    cells: Codes
+    who: Codes
+    place: Codes
     size: Floats
     window: Numbers
     item: Numbers
@@ -152,56 +151,73 @@ def boards(tensor: SparseTensor, lockstep: Lockstep, least: int) -> list[Board]:
     least : reviews a place needs to be in a core.
     """
     settings, n = lockstep.settings, tensor.shape[lockstep.actor]
-    modes = lockstep.roles(tensor).items
-    laid = list(cuts(tensor, lockstep.actor, settings)) if tensor.n_cells else []
-    first = laid[:: max(len(laid) // len(modes), 1)]  # of several phases the first: a ring fills neighbouring windows
+    modes, laid = lockstep.roles(tensor).items, dict[int, Places]()
+    for mode in modes if tensor.n_cells else ():
+        # Of several phases the first: a ring fills neighbouring windows.
+        cut = next(cuts_on(tensor, lockstep.actor, mode, settings))
+        laid[mode] = cut._replace(windows=next(iter(laid.values()), cut).windows)  # the same for all, in memory once
     made = []
     for side, chosen in enumerate(lockstep.sides(tensor)):
         pairs = (lockstep.boost, lockstep.attack)[side]
-        cells = np.flatnonzero(chosen)
         if not pairs.graph.nnz:
             continue
-        who = tensor.coordinates[cells, lockstep.actor].astype(np.int64)
-        for mode, cut in sorted(zip(modes, first, strict=True), key=lambda pair: tensor.shape[pair[0]]):
-            made.append(_board(Origin(mode, side, n, least), cells, who, cut, lockstep.both.direct[cells]))
+        cells = np.flatnonzero(chosen).astype(np.int32)
+        who, loud = tensor.coordinates[cells, lockstep.actor], lockstep.both.direct[cells]
+        windows, n_windows = laid[modes[0]].windows[cells], laid[modes[0]].n_windows
+        reviews = SideReviews(side, cells, who, windows, n_windows, loud, *_of_actors(who, windows, n_windows, n))
+        made += [_board(mode, least, reviews, laid[mode]) for mode in sorted(modes, key=lambda k: tensor.shape[k])]
     return made
 
 
-class Origin(NamedTuple):
-    mode: int
+class SideReviews(NamedTuple):
+    """The reviews of one side, which its boards share; fields as those of ``Board``, and the window of each review."""
+
     side: int
-    n_actors: int
-    least: int
+    cells: Codes
+    who: Codes
+    windows: Codes
+    n_windows: int
+    loud: Floats
+    of_actor: BoardRows
+    busy: BoardRows
+    busy_count: Floats
+    log_actor: Floats
 
 
-def _board(origin: Origin, cells: Numbers, who: Numbers, cut: Places, loud: Floats) -> Board:
-    laid = Places(cut.items[cells], cut.windows[cells], cut.n_windows)
-    key = laid.items.astype(np.int64) * laid.n_windows + laid.windows
-    distinct, place = np.unique(key, return_inverse=True)
-    place = place.reshape(-1).astype(np.int64)
+def _of_actors(who: Codes, windows: Codes, n_windows: int, n: int) -> tuple[BoardRows, BoardRows, Floats, Floats]:
+    """``of_actor``, ``busy``, ``busy_count`` and ``log_actor`` of a board."""
+    busy, count = _counted(who.astype(np.int64) * n_windows + windows)
+    reviews = np.bincount(who, minlength=n).astype(np.float64)
+    table = BoardRows(_offsets(busy // n_windows, n), (busy % n_windows).astype(np.int32))
+    return _rows(who, n), table, count.astype(np.float64), _log_shares(reviews, reviews >= CROWD)
+
+
+def _board(mode: int, least: int, reviews: SideReviews, cut: Places) -> Board:
+    items, n_windows = cut.items[reviews.cells], cut.n_windows
+    distinct, rank = ranks(items.astype(np.int64) * n_windows + reviews.windows)
+    place = rank.astype(np.int32)
+    del rank
     size = np.bincount(place, minlength=len(distinct)).astype(np.float64)
-    large = size >= origin.least
-    reviews = np.bincount(who, minlength=origin.n_actors).astype(np.float64)
-    busy, count = _counted(who * laid.n_windows + laid.windows)
+    large = size >= least
     return Board(
-        mode=origin.mode,
-        side=origin.side,
-        cells=cells,
-        who=who,
+        mode=mode,
+        side=reviews.side,
+        cells=reviews.cells,
+        who=reviews.who,
         place=place,
         size=size,
-        window=distinct % laid.n_windows,
-        item=distinct // laid.n_windows,
-        item_size=np.bincount(laid.items).astype(np.float64),
-        calendar=np.bincount(laid.windows, minlength=laid.n_windows).astype(np.float64),
+        window=distinct % n_windows,
+        item=distinct // n_windows,
+        item_size=np.bincount(items).astype(np.float64),
+        calendar=np.bincount(reviews.windows, minlength=n_windows).astype(np.float64),
         open=large,
-        of_actor=_rows(who, origin.n_actors),
+        of_actor=reviews.of_actor,
         of_place=_rows(place, len(distinct)),
-        busy=BoardRows(_offsets(busy // laid.n_windows, origin.n_actors), busy % laid.n_windows),
-        busy_count=count.astype(np.float64),
-        log_actor=_log_shares(reviews, reviews >= CROWD),
-        log_place=_log_shares(_excess(size, distinct // laid.n_windows, distinct % laid.n_windows), large),
-        loud=loud,
+        busy=reviews.busy,
+        busy_count=reviews.busy_count,
+        log_actor=reviews.log_actor,
+        log_place=_log_shares(_excess(size, distinct // n_windows, distinct % n_windows), large),
+        loud=reviews.loud,
         laid=cut,
     )
 
@@ -221,15 +237,15 @@ def _log_shares(weight: Floats, within: Bools) -> Floats:
     return shares
 
 
-def _rows(codes: Numbers, size: int) -> BoardRows:
-    return BoardRows(_offsets(codes, size), get_backend().stable_order(codes, size))
+def _rows(codes: Codes, size: int) -> BoardRows:
+    return BoardRows(*group_codes(codes, size))
 
 
 def _offsets(codes: Numbers, size: int) -> Numbers:
     return np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=size))]).astype(np.int64)
 
 
-def _sums(codes: Numbers, values: npt.NDArray[Any], size: int) -> Floats:
+def _sums(codes: Numbers | Codes, values: npt.NDArray[Any], size: int) -> Floats:
     return np.bincount(codes, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -240,14 +256,14 @@ def _runs(first: Numbers, length: Numbers) -> Numbers:
     return np.asarray(np.repeat(first - ends + length, length) + np.arange(total))
 
 
-def _counted(values: Numbers) -> tuple[Numbers, Numbers]:
+def _counted(values: Numbers | Codes) -> tuple[Numbers, Numbers]:
     distinct, count = np.unique(values, return_counts=True)
-    return distinct, count
+    return distinct.astype(np.int64, copy=False), count
 
 
 def taken(rows: BoardRows, which: Numbers) -> Numbers:
     """Entries of the rows ``which``, one after the other."""
-    return rows.entries[spans(rows, which)]
+    return rows.entries[spans(rows, which)].astype(np.int64, copy=False)
 
 
 def spans(rows: BoardRows, which: Numbers) -> Numbers:
@@ -255,7 +271,7 @@ def spans(rows: BoardRows, which: Numbers) -> Numbers:
     return _runs(rows.offsets[which], rows.offsets[which + 1] - rows.offsets[which])
 
 
-def contains(ascending: Numbers, values: Numbers) -> Bools:
+def contains(ascending: Numbers, values: Numbers | Codes) -> Bools:
     """Whether each value is among ``ascending``. Same as: ``np.isin(values, ascending)``."""
     if not len(ascending):
         return np.zeros(len(values), np.bool_)

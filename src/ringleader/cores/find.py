@@ -54,7 +54,7 @@ def find_cores(
     looks = math.log(max(len(laid), 1))
     reported: list[Report] = []
     grouping = tensor.grouping(k)
-    of_actor = BoardRows(grouping.offsets, grouping.cells.astype(np.int64))
+    of_actor = BoardRows(grouping.offsets, grouping.cells)
     with one_blas_thread():
         candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
         chosen = combine(laid, candidates, tensor.n_cells)
@@ -118,7 +118,7 @@ def _describe(
     np.maximum.at(strength, at[there], wide.place_strength[there])
     members[tensor.modes[actor]] = Members(wide.actors[people], wide.actor_strength[people])
     members[tensor.modes[board.mode]] = Members(items, strength)
-    cells = np.sort(board.cells[rows])
+    cells = np.sort(board.cells[rows]).astype(np.int64)
     members = {
         name: Members(m.codes[named_there], m.strength[named_there])
         for name, m in ((name, members[name]) for name in tensor.modes if name in members)
@@ -127,7 +127,7 @@ def _describe(
     log10_p = min(-net / math.log(10.0), 0.0)
     # Of the reviews that are reported, so that anyone can count them again: their people, their places and, of what
     # is expected there, the part of the items that are named.
-    actors, places = wide.actors[people], np.unique(board.place[rows])
+    actors, places = wide.actors[people], np.unique(board.place[rows]).astype(np.int64)
     pairs = max(len(actors) * len(places), 1)
     near = taken(board.of_place, places)
     for name, named in members.items():

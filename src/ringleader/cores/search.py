@@ -104,7 +104,7 @@ def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
         if not free[place]:
             continue
         reviews = board.of_place.entries[board.of_place.offsets[place] : board.of_place.offsets[place + 1]]
-        people = np.unique(board.who[reviews[board.loud[reviews] > 0]])
+        people = np.unique(board.who[reviews[board.loud[reviews] > 0]]).astype(np.int64)
         block = _settle(board, people, free, limits) if len(people) >= limits.actors else None
         if block is None or block.net <= LEAST_NET:
             continue

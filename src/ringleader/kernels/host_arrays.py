@@ -9,13 +9,14 @@ import numpy as np
 from ringleader.arrays import Codes, Factors, Floats
 from ringleader.kernels.checks import check_lists
 from ringleader.kernels.layout import DUAL_FROM, Blocks, Grouped, Rule, plan_blocks
-from ringleader.kernels.single_block import column_squares, rows_log_prior
+from ringleader.kernels.single_block import column_squares, head_moments, rows_log_prior
 
 
 class HostArrays:
     """The part of a backend that lays a problem out, for those that work on NumPy arrays."""
 
     kind = "cpu"
+    head_moments = staticmethod(head_moments)
 
     def place_tuples(self, codes: Codes, negatives: int) -> Codes:
         tuples = np.empty((len(codes), codes.shape[1] + negatives), np.int32)

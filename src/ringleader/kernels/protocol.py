@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
@@ -164,6 +164,16 @@ def unavailable(name: str) -> str | None:
     except DeviceError as error:
         return error.message
     return None
+
+
+def idle_backend() -> Backend:
+    """One that lays arrays out and has no kernels: for the driver of a cluster, whose workers have them.
+
+    Compiled kernels take 80 MB of a process.
+    """
+    from ringleader.kernels.host_arrays import HostArrays
+
+    return cast(Backend, HostArrays())
 
 
 def get_backend(name: str = "numba", threads: int | None = None) -> Backend:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.errors import SettingsError, WorkerLost
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
-from ringleader.kernels.protocol import DivisibleBackend, get_backend
+from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes
 from ringleader.known.labels import Target
 from ringleader.learners.passes import Move, Touched, move_share, read_evidence
@@ -245,7 +245,7 @@ def check_cluster(config: ModelConfig) -> None:
             f"steps on batches of {config.batch_size} cells (learner {config.learner}) run in one process only; "
             "leave out --ray, or choose batch_size=0 and the learner natural-gradient"
         )
-    if not isinstance(get_backend(config.backend, 1), DivisibleBackend) or config.backend == "reference":
+    if config.backend != "numba":
         raise SettingsError(f"the backend {config.backend} runs in one process only; a cluster needs numba")
 
 

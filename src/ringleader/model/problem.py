@@ -115,6 +115,7 @@ def build_problem(
     *,
     start_rows: Mapping[int, npt.ArrayLike] | None = None,
     drawn: npt.ArrayLike | None = None,
+    backend: Backend | None = None,
 ) -> Problem:
     """Check and lay out a fit.
 
@@ -122,6 +123,7 @@ def build_problem(
     ----------
     start_rows : first rows of some modes, {mode: (n_k, R)}; for example reviewers from lockstep.
     drawn : fixed negatives (n_cells, m) in place of the counter's, the same in every sweep.
+    backend : in place of that of the settings.
     """
     config = ModelConfig() if config is None else config
     if tensor.n_cells == 0:
@@ -140,7 +142,7 @@ def build_problem(
         heldout=read_only(heldout),
         starts=read_only(np.concatenate([[0], np.cumsum(tensor.shape)[:-1]]).astype(np.int64)),
         fixed_negatives=None if drawn is None else _fixed(np.array(drawn, np.int32), tensor, config),
-        backend=_backend(config),
+        backend=_backend(config) if backend is None else backend,
         plans=Remembered(),
         draws=Remembered(1),
     )
@@ -215,5 +217,5 @@ def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config:
             )
         if not np.isfinite(array).all():
             raise SettingsError(f"start rows of mode {mode} hold numbers that are not finite")
-        checked[int(mode)] = read_only(array.copy())
+        checked[int(mode)] = read_only(array.copy()) if array.flags.writeable else array
     return checked

@@ -21,23 +21,26 @@ def start_state(problem: Problem) -> State:
     """
     config = problem.config
     generator = np.random.default_rng([config.seed, 0x57A27])
-    shape = (problem.rows, config.rank)
+    shape, dtype = (problem.rows, config.rank), np.dtype(config.dtype)
     if config.start == "uniform":
         factors = generator.uniform(0, 1, shape)
         component_weights = generator.uniform(0.5, 1.5, config.rank)
     elif config.start == "lockstep" and problem.start_rows:
-        factors = np.full(shape, LEVEL)
+        factors = np.full(shape, LEVEL, dtype)
         component_weights = np.ones(config.rank)
     else:
         factors = np.abs(generator.normal(0.5, 0.3, shape))
         component_weights = np.ones(config.rank)
     starts = np.concatenate([problem.starts, [problem.rows]]).astype(np.int64)
     for mode, rows in problem.start_rows.items():
-        factors[starts[mode] : starts[mode + 1]] = np.maximum(rows, 0) if problem.nonnegative(mode) else rows
+        own = factors[starts[mode] : starts[mode + 1]]
+        if problem.nonnegative(mode):
+            np.maximum(rows, 0, out=own, casting="same_kind")
+        else:
+            own[:] = rows
     carried = problem.rows + 1 if config.learner == "online-em" else 0
-    dtype = np.dtype(config.dtype)
     state = State(
-        factors=factors.astype(dtype),
+        factors=factors.astype(dtype, copy=False),
         starts=starts,
         component_weights=component_weights,
         shrinkage=np.ones(config.rank),

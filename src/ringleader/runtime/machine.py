@@ -32,6 +32,12 @@ library of Linux takes 64 to 128 MiB for the heap of each thread."""
 ZEROS = 1 << 22
 """Bytes written at a time where blocks cannot be reserved otherwise."""
 
+MAPPINGS = Path("/proc/self/maps")
+"""What memory this process has, one line for each range: ``first-last rwxs offset device number path``."""
+SHARED_MEMORY = "/dev/shm/"
+DO_NOT_NEED = 4
+"""MADV_DONTNEED: of shared memory it takes pages from this process alone."""
+
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """How a system or a file system says that it cannot reserve blocks."""
 
@@ -166,3 +172,19 @@ def return_memory() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)
+        leave_shared()
+
+
+def leave_shared() -> None:
+    """Let go of the pages of shared memory under ``SHARED_MEMORY`` that this process has read or written.
+
+    They stay what they are, and are there again when they are used. Ray's messages lie in such memory; what a process
+    has seen of it would count as its own to the end.
+    """
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        library = ctypes.CDLL(None, use_errno=True)
+        for line in MAPPINGS.read_text().splitlines():
+            span, _, rest = line.partition(" ")
+            if SHARED_MEMORY in rest and rest[3:4] == "s":
+                first, last = (int(end, 16) for end in span.split("-"))
+                library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), DO_NOT_NEED)

@@ -13,10 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ringleader.errors import RunWarning, WorkerLost, warn_of
-from ringleader.runtime.machine import return_memory
+from ringleader.runtime.machine import leave_shared, return_memory
 
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
+
+LEAVE_AFTER = 50
+"""Exchanges after which a worker lets go of the memory in which messages came."""
 
 T = TypeVar("T")
 
@@ -89,6 +92,7 @@ class Worker:
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._own: Any = None
+        self._exchanges = 0
         self._thread: threading.Thread | None = None
 
     def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
@@ -130,6 +134,9 @@ class Worker:
         if kind == "done":
             return_memory()  # the next program may need it elsewhere
             return (True, value, *[None] * (self.count - 1))
+        self._exchanges += 1
+        if self._exchanges % LEAVE_AFTER == 0:
+            leave_shared()
         self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
         return (False, *value)
 

@@ -13,6 +13,7 @@ from ringleader.arrays import Floats
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
+from ringleader.kernels.protocol import idle_backend
 from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
@@ -125,7 +126,11 @@ def _learn(
     aligned = labels.align(tensor) if labels is not None else None
     warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
-        tensor, aligned.targets if aligned else (), config, start_rows={} if rows is None else {config.contrast: rows}
+        tensor,
+        aligned.targets if aligned else (),
+        config,
+        start_rows={} if rows is None else {config.contrast: rows},
+        backend=None if workers is None else idle_backend(),
     )
     for target in problem.targets:
         if target.kind == "real" and not len(target.codes):
@@ -266,6 +271,8 @@ def _start(
             counting = config.backend if config.backend.startswith("cuda") else "numba"
             lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"], backend=counting)
         rows = start_rows(lockstep, config.rank, config.seed)
+        if rows is not None:
+            rows.setflags(write=False)  # so that nobody copies them
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS[parameters["preset"]] if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep

@@ -48,14 +48,8 @@ class Meetings(NamedTuple):
     skipped_memberships: int
 
 
-def cuts(tensor: SparseTensor, actor: int, settings: LockstepSettings) -> Iterator[Places]:
-    """Every way the cells are cut: each item mode, at each phase of the windows."""
-    for item in assign_roles(tensor, actor, settings.items).items:
-        yield from cuts_on(tensor, actor, item, settings)
-
-
 def cuts_on(tensor: SparseTensor, actor: int, item: int, settings: LockstepSettings) -> Iterator[Places]:
-    """The same for one item mode."""
+    """Every way the cells are cut on an item mode: at each phase of the windows."""
     time = assign_roles(tensor, actor, settings.items).window_time
     codes = np.ascontiguousarray(tensor.coordinates[:, item])
     if time is None:

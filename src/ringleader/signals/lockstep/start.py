@@ -38,8 +38,12 @@ def start_rows(lockstep: Lockstep, rank: int, seed: int = 0) -> Floats | None:
     scale = float(np.quantile(parts, QUANTILE))
     if scale <= 0.0:
         scale = float(parts.max())
-    rows = np.clip(BASE + SLOPE * parts / scale, 0.0, MOST)
     empty = np.flatnonzero(parts.max(axis=0) < EMPTY * scale)
+    rows = parts  # one array for all accounts is enough
+    rows *= SLOPE
+    rows /= scale
+    rows += BASE
+    np.clip(rows, 0.0, MOST, out=rows)
     if len(empty):
         noise = np.random.default_rng([seed, 0x10C5]).uniform(0.0, 2.0 * BASE, (len(rows), len(empty)))
         rows[:, empty] = noise
