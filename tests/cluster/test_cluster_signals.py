@@ -91,9 +91,9 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
     np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
 
 
-def kept(memory: dict, peers: Peers, name: str) -> Any:
-    """In a worker: something that it keeps."""
-    return memory[name]
+def held_lockstep(memory: dict, peers: Peers) -> dict[str, np.ndarray]:
+    """In a worker: the rows of the arrays of lockstep that it holds."""
+    return memory["lockstep"].held_arrays(peers)
 
 
 def keep(memory: dict, peers: Peers, name: str, value: Any) -> None:
@@ -103,9 +103,11 @@ def keep(memory: dict, peers: Peers, name: str, value: Any) -> None:
 
 def whole_lockstep(cluster: ClusterSignals) -> dict[str, np.ndarray]:
     """Lockstep as the driver has it, with the arrays of cells that the workers keep."""
-    on_driver = cluster.lockstep().to_arrays()
-    parts = [part.cell_arrays() for part in cluster.run(kept, lambda: [("lockstep",)] * cluster.workers.count)]
-    assert all(np.isnan(on_driver[name]).all() for name in parts[0])  # the driver has none of them
+    known = cluster.lockstep()
+    on_driver = known.to_arrays()
+    parts = cluster.run(held_lockstep, lambda: [()] * cluster.workers.count)
+    assert all(np.isnan(on_driver[name]).all() for name in parts[0] if name in on_driver)  # the driver has none of them
+    assert known.without_pairs().n_pairs == known.n_pairs == known.graph.nnz // 2
     return on_driver | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -62,7 +62,7 @@ class HeldSignals:
     """What no label enters, found by workers, who keep the most of it.
 
     label_free   : as the driver has it; arrays that lie with the workers have their size there and no content
-    with_workers : by part of a model, the names of its arrays that lie with the workers
+    with_workers : by part of a model, its arrays that lie with the workers: their sizes, and no content
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class HeldSignals:
             part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
             for part, arrays in parts[0].held.items()
         }
-        self.with_workers = {part: frozenset(arrays) for part, arrays in held.items()}
+        self.with_workers = held
         inputs = {mode: unpack_inputs(held[f"inputs-{mode}"] | parts[0].inputs[mode]) for mode in parts[0].inputs}
         evidence, strangers = ReviewEvidence(**held["evidence"]), Strangers(**held["strangers"])
         signals = Signals(
@@ -117,7 +117,7 @@ class HeldSignals:
             part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
             for part, arrays in parts[0].held.items()
         }
-        self.with_workers |= {part: frozenset(arrays) for part, arrays in held.items()}
+        self.with_workers |= held
         heads, inputs = {}, {}
         for place, (target, head) in enumerate(zip(targets, parts[0].heads, strict=True)):
             arrays = held[f"head_{place}"]
@@ -273,7 +273,7 @@ def _label_free(
     memory["label_free"] = inputs, suspicions
     memory["held"] = {
         "evidence": reviews._asdict(),
-        "lockstep": lockstep.cell_arrays(),
+        "lockstep": lockstep.held_arrays(peers),
         "strangers": signals.strangers._asdict(),
         **{f"inputs-{k}": {n: a for n, a in packed.items() if n.startswith(ROWS)} for k, packed in inputs.items()},
     }

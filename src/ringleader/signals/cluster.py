@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ringleader.arrays import Floats
 from ringleader.errors import WorkerLost
 from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
@@ -19,13 +18,6 @@ from ringleader.tensor.sparse import SparseTensor
 
 FOUND = ("lockstep", "evidence", "label_free", "held")
 """Names in the memory of workers of what they found and keep: of reviews, and by part of a model."""
-
-
-class LockstepPart(NamedTuple):
-    """What a worker tells the driver of lockstep: pairs of its actors, and the direct scores of its cells."""
-
-    pairs: Lockstep
-    direct: Floats
 
 
 class ClusterSignals:
@@ -44,11 +36,10 @@ class ClusterSignals:
         self._restarts = workers.restarts
 
     def lockstep(self) -> Lockstep:
-        """Who acts with whom. What lockstep says of the cells stays with the workers (``Lockstep.pairs_alone``)."""
-        parts: list[LockstepPart] = self.run(_lockstep, self._lockstep_arguments)
+        """Who acts with whom, and the direct scores of the cells; the rest stays with the workers."""
+        parts: list[Lockstep] = self.run(_lockstep, self._lockstep_arguments)
         self._has_lockstep = True
-        joined = joined_lockstep([part.pairs for part in parts])
-        return joined.pairs_alone(self.tensor.n_cells, np.concatenate([part.direct for part in parts]))
+        return joined_lockstep(parts, self.tensor.n_cells)
 
     @property
     def cells(self) -> list[slice]:
@@ -135,10 +126,10 @@ def held_cells(memory: dict[str, Any], peers: Peers) -> CellShare:
 
 def _lockstep(
     memory: dict[str, Any], peers: Peers, actor: int, settings: LockstepSettings | None, threads: int
-) -> LockstepPart:
+) -> Lockstep:
     """In a worker: lockstep of its cells and actors."""
     share = held_cells(memory, peers)
     lockstep = find_lockstep(share, settings, actor=actor, threads=threads)
     share.forget()
     memory["lockstep"] = lockstep
-    return LockstepPart(lockstep.pairs_alone(0, lockstep.both.direct[:0]), lockstep.both.direct)
+    return lockstep.for_driver()

@@ -195,7 +195,7 @@ def _learn(
             workers_learner.keep_evidence(problem, last, workers_signals.edges)
             workers_learner.release()  # the signals need the memory
 
-        pairs = cluster.lockstep() if lockstep is None else lockstep
+        pairs = cluster.lockstep().without_pairs() if lockstep is None else lockstep
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
@@ -273,6 +273,8 @@ def _start(
         rows = start_rows(lockstep, config.rank, config.seed)
         if rows is not None:
             rows.setflags(write=False)  # so that nobody copies them
+        if cluster is not None:
+            lockstep = lockstep.without_pairs()
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS[parameters["preset"]] if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep

@@ -33,6 +33,7 @@ class WorkerRows:
             if part.name == "state" and self.learner.holds(state):
                 part = part._replace(write=partial(self._write_state, state))
             elif part.name in with_workers:
+                part = part._replace(make=partial(_with_sizes, part, with_workers[part.name]))
                 part = part._replace(write=partial(self._write_held, part))
             written.append(part)
         return written
@@ -73,6 +74,12 @@ class WorkerRows:
             return all(workers.run(_sees_lock, [(place.key(), content)] * workers.count))
         except WorkerLost:
             return False
+
+
+def _with_sizes(part: ModelPart, held: dict[str, Any]) -> Any:
+    """The arrays of a part, of those that lie with the workers the sizes."""
+    arrays: Any = part.make()
+    return arrays | held
 
 
 class _WritePiece:

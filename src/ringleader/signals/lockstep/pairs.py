@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from ringleader.arrays import Bools, Codes, Floats
 from ringleader.errors import SettingsError
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
-from ringleader.runtime.peers import gather
+from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.rows import HeldRows, elsewhere
 from ringleader.signals.lockstep.counting import count_side
@@ -43,6 +43,22 @@ TOP = 10
 """Reviews that make up an entity's loudest part."""
 
 
+class HeldGraph(NamedTuple):
+    """The size of a graph whose rows lie with other processes."""
+
+    shape: tuple[int, int]
+    nnz: int
+
+    @classmethod
+    def of(cls, graph: sparse.csr_array) -> HeldGraph:
+        return cls(graph.shape, int(graph.nnz))
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldGraph]) -> HeldGraph:
+        """Of all rows, those of some processes each."""
+        return cls((sum(part.shape[0] for part in parts), parts[0].shape[1]), sum(part.nnz for part in parts))
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """Lockstep on one side of the rating scale, or on both together.
@@ -54,7 +70,7 @@ class Side:
     direct : (n_cells,), the part of it that needs no third party.
     """
 
-    graph: sparse.csr_array
+    graph: sparse.csr_array | HeldGraph
     scores: Floats
     direct: Floats
 
@@ -78,7 +94,7 @@ class Lockstep:
     both: Side
     boost: Side
     attack: Side
-    single: sparse.csr_array
+    single: sparse.csr_array | HeldGraph
     groups: int
     skipped_groups: int
     skipped_memberships: int
@@ -108,21 +124,33 @@ class Lockstep:
         """How many pairs act in lockstep."""
         return int(self.graph.nnz) // 2
 
-    def pairs_alone(self, cells: int, direct: Floats) -> Lockstep:
-        """The graphs and the direct scores of both sides: all that labels flow along, and cores are found in.
+    def for_driver(self) -> Lockstep:
+        """What a process tells of its part: the graph of both sides, its direct scores, and the sizes of the rest."""
+        none = np.zeros(0)
+        boost, attack = (Side(HeldGraph.of(side.graph), none, none) for side in (self.boost, self.attack))
+        both, single = Side(self.both.graph, none, self.both.direct), HeldGraph.of(self.single)
+        return replace(self, both=both, boost=boost, attack=attack, single=single, pull=none, crowded_attacks=none)
 
-        Other arrays have so many cells, and lie elsewhere.
+    def without_pairs(self) -> Lockstep:
+        """The same where the graph of both sides lies elsewhere too: all that cores are found in."""
+        return replace(self, both=replace(self.both, graph=HeldGraph.of(self.both.graph)))
+
+    def held_arrays(self, peers: Peers) -> dict[str, npt.NDArray[Any]]:
+        """Those of ``to_arrays`` that have a number for each cell, pair or meeting, as rows held by this process: one
+        behind those of the process before, they are the arrays of all.
         """
-        nothing = elsewhere([HeldRows(cells, np.zeros(0))])
-        boost, attack = (Side(side.graph, nothing, nothing) for side in (self.boost, self.attack))
-        both = Side(self.both.graph, nothing, direct)
-        return replace(self, both=both, boost=boost, attack=attack, pull=nothing, crowded_attacks=nothing)
-
-    def cell_arrays(self) -> dict[str, Floats]:
-        """Those of ``to_arrays`` that have a number for each cell."""
-        names = [f"{side}_{what}" for side in ("boost", "attack") for what in ("scores", "direct")]
+        cells = [f"{side}_{what}" for side in ("boost", "attack") for what in ("scores", "direct")]
         arrays = self.to_arrays()
-        return {name: arrays[name] for name in ("pull", "crowded_attacks", *names)}
+        held = {name: arrays[name] for name in ("pull", "crowded_attacks", *cells)}
+        for name, graph in (("single", self.single), ("boost", self.boost.graph), ("attack", self.attack.graph)):
+            assert not isinstance(graph, HeldGraph)  # it is here
+            sizes, kinds = zip(*gather(peers, (int(graph.nnz), graph.indices.dtype.str)), strict=True)
+            index = np.result_type(*kinds)
+            ends = graph.indptr[1:].astype(np.int64) + sum(sizes[: peers.rank])
+            offsets = ends if peers.rank else np.concatenate([[0], ends])
+            held |= {f"{name}_data": graph.data, f"{name}_indices": graph.indices.astype(index, copy=False)}
+            held[f"{name}_indptr"] = offsets.astype(index)
+        return held
 
     def entity_scores(self, cells: SparseTensor | CellShare, mode: int | str) -> dict[str, Floats]:
         """Mean and top-10 mean of log(1 + score) over the reviews of each entity, (n_k,) each.
@@ -222,23 +250,19 @@ def find_lockstep(
     return Lockstep(settings, k, both, boost, attack, single, groups, skipped, memberships, pull, crowded)
 
 
-def joined_lockstep(parts: Sequence[Lockstep]) -> Lockstep:
-    """What several processes have found, as one: of the cells and the actors of each in turn."""
-
-    def side(name: str) -> Side:
-        of_parts: list[Side] = [getattr(part, name) for part in parts]
-        columns = ([getattr(one, column) for one in of_parts] for column in ("scores", "direct"))
-        return Side(_stacked([one.graph for one in of_parts]), *map(np.concatenate, columns))
-
-    boost, attack = side("boost"), side("attack")
+def joined_lockstep(parts: Sequence[Lockstep], cells: int) -> Lockstep:
+    """What several processes tell of their parts (``for_driver``), as one; ``cells`` of all, which lie elsewhere."""
+    nothing = elsewhere([HeldRows(cells, np.zeros(0))])
+    boost, attack = (
+        Side(HeldGraph.joined([getattr(part, name).graph for part in parts]), nothing, nothing)
+        for name in ("boost", "attack")
+    )
+    both = Side(
+        _stacked([part.both.graph for part in parts]), nothing, np.concatenate([part.both.direct for part in parts])
+    )
+    single = HeldGraph.joined([part.single for part in parts])
     return replace(
-        parts[0],
-        both=_together(boost, attack),
-        boost=boost,
-        attack=attack,
-        single=_stacked([part.single for part in parts]),
-        pull=np.concatenate([part.pull for part in parts]),
-        crowded_attacks=np.concatenate([part.crowded_attacks for part in parts]),
+        parts[0], both=both, boost=boost, attack=attack, single=single, pull=nothing, crowded_attacks=nothing
     )
 
 
@@ -252,9 +276,11 @@ def _together(boost: Side, attack: Side) -> Side:
     return Side(graph, boost.scores + attack.scores, boost.direct + attack.direct)
 
 
-def _pack(name: str, graph: sparse.csr_array) -> dict[str, npt.NDArray[Any]]:
-    parts = {"data": graph.data, "indices": graph.indices, "indptr": graph.indptr}
+def _pack(name: str, graph: sparse.csr_array | HeldGraph) -> dict[str, npt.NDArray[Any]]:
     shape = np.array(graph.shape, np.int64)
+    if isinstance(graph, HeldGraph):
+        return {f"{name}_shape": shape}
+    parts = {"data": graph.data, "indices": graph.indices, "indptr": graph.indptr}
     return {f"{name}_shape": shape, **{f"{name}_{part}": array for part, array in parts.items()}}
 
 
