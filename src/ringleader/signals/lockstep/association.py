@@ -25,7 +25,7 @@ from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.settings import Number, Settings, Whole
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.graphs import OwnedGraph, OwnedRows, both_ways, cell_graph, meeting_graph, turned
-from ringleader.signals.lockstep.pairs import HeldGraph, Lockstep
+from ringleader.signals.lockstep.pairs import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 
 PRIOR = 2.0
@@ -214,7 +214,6 @@ def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR, peers: Peers |
     """
     peers = Alone() if peers is None else peers
     capped, single = _capped(lockstep), lockstep.single
-    assert not isinstance(single, HeldGraph)  # labels flow where the graphs are
     actors, groups = _ranges(peers, len(capped.indptr) - 1), single.shape[1] * np.arange(peers.count + 1) // peers.count
     pairs = OwnedRows(peers, capped, actors)
     own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)

@@ -70,7 +70,7 @@ class Side:
     direct : (n_cells,), the part of it that needs no third party.
     """
 
-    graph: sparse.csr_array | HeldGraph
+    graph: sparse.csr_array
     scores: Floats
     direct: Floats
 
@@ -94,7 +94,7 @@ class Lockstep:
     both: Side
     boost: Side
     attack: Side
-    single: sparse.csr_array | HeldGraph
+    single: sparse.csr_array
     groups: int
     skipped_groups: int
     skipped_memberships: int
@@ -143,7 +143,6 @@ class Lockstep:
         arrays = self.to_arrays()
         held = {name: arrays[name] for name in ("pull", "crowded_attacks", *cells)}
         for name, graph in (("single", self.single), ("boost", self.boost.graph), ("attack", self.attack.graph)):
-            assert not isinstance(graph, HeldGraph)  # it is here
             sizes, kinds = zip(*gather(peers, (int(graph.nnz), graph.indices.dtype.str)), strict=True)
             index = np.result_type(*kinds)
             ends = graph.indptr[1:].astype(np.int64) + sum(sizes[: peers.rank])
