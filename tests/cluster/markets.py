@@ -35,6 +35,6 @@ def small_targets() -> tuple[Target, ...]:
     )
 
 
-def small_problem(preset: str = "default", *, labels: bool = False, **settings: Any) -> Problem:
+def small_problem(preset: str = "default", *, labels: bool = False, cells: int = 12_000, **settings: Any) -> Problem:
     config = ModelConfig.preset(preset, rank=5, sweeps=3, threads=1, **settings)
-    return build_problem(small_tensor(), small_targets() if labels else (), config)
+    return build_problem(small_tensor(cells), small_targets() if labels else (), config)

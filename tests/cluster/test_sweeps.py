@@ -28,6 +28,8 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
         "default",
         {"heldout": 0.1, "count_weight": "log", "contrast": 1},
     ),
+    "held-out reviews without negatives": ("default", {"heldout": 0.1, "negatives": 0}),
+    "weighted cells without negatives": ("default", {"count_weight": "log", "negatives": 0}),
     "online EM": ("corrected", {"labels": True, "learner": "online-em", "head_evidence": False}),
     "batch EM": ("default", {"labels": True, "learner": "batch-em"}),
     "gradients over all entries": ("default", {"learner": "sgd", "batch_size": 0}),
@@ -75,6 +77,15 @@ def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)
     assert_same(on_workers(problem, start, InProcess(9), 3), fit_loop(problem, start))
+
+
+@pytest.mark.parametrize("negatives", [0, 1])
+def test_workers_with_one_weighted_cell_or_none_have_the_same_bits(negatives: int) -> None:
+    problem = small_problem(cells=12, heldout=0.1, count_weight="log", negatives=negatives)
+    start = start_state(problem)
+    expected = fit_loop(problem, start)
+    for workers in (5, 12, 20):
+        assert_same(on_workers(problem, start, InProcess(workers), 30), expected)
 
 
 def test_threads_of_a_worker_do_not_change_a_bit() -> None:

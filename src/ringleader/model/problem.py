@@ -55,6 +55,11 @@ class Problem:
         return self.config.redraw and self.config.learner != "gibbs"
 
     @property
+    def weighted(self) -> bool:
+        """Whether every cell has a weight of its own."""
+        return self.config.count_weight != "one" or self.config.heldout > 0
+
+    @property
     def reads_evidence(self) -> bool:
         """Whether joint heads read the evidence of their entities."""
         return self.config.joint and self.config.head_evidence and bool(self.targets)

@@ -26,7 +26,7 @@ class Deal(NamedTuple):
     numbers: Numbers  # (n,): their places among all cells
     own: int  # so many of them, the first ones, lie in the worker's range; the others complete chunks
     codes: Codes  # (n, K)
-    weights: Floats  # (n,) or (1,): training weight
+    weights: Floats  # training weight: (n,), or (1,) where all cells of the fit weigh the same
     heldout: Floats  # (n,) or (0,)
 
 
@@ -59,7 +59,7 @@ def deal_cells(problem: Problem, ranges: Ranges, rank: int, key: int) -> Deal:
         numbers,
         own,
         problem.tensor.coordinates[numbers],
-        weights[numbers] if len(weights) > 1 else weights,
+        weights[numbers] if problem.weighted else weights,
         heldout[numbers] if len(heldout) else heldout,
     )
 

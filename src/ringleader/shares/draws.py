@@ -46,10 +46,9 @@ def draw(backend: Backend, cells: Deal, in_a_row: int, pool: Codes, key: int, dr
     Threads(threads).map(piece, range(in_a_row, len(drawn), PIECE))
 
 
-def send_drawn(peers: Peers, ranges: Ranges, contrast: int, cells: Deal, drawn: Codes) -> DrawnCells:
+def send_drawn(peers: Peers, ranges: Ranges, contrast: int, cells: Deal, drawn: Codes, weighted: bool) -> DrawnCells:
     """Send the cells of a worker's range to the owners of the entities drawn for them; returns those sent to it."""
     codes, entities = cells.codes[: cells.own], drawn[: cells.own]
-    weighted = len(cells.weights) > 1
     messages: list[DrawnCells] = []
     for rank in range(peers.count):
         first, last = ranges.own(contrast, rank)

@@ -94,7 +94,7 @@ class Part:
             drawn[k] = np.empty((len(cells.numbers), negatives), np.int32)
             in_a_row = cells.own if k == RANGE else 0
             draw(self.backend, cells, in_a_row, self.pool, key, drawn[k], config.threads)
-        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE])
+        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE], self.problem.weighted)
         needed: dict[int, list[Any]] = {}
         for mode in (k for k, dealt in enumerate(ranges.dealt) if dealt):
             needed[mode] = [cells.codes[:, mode] for cells in self.deals.values()]
@@ -113,8 +113,9 @@ class Part:
                     tuples[len(own) :, mode] = table.places(mode, foreign.codes[:, mode])
             own[:, modes:] = table.places(contrast, drawn.pop(k))
             self.tuples[k] = read_only(tuples)
-            if behind and len(cells.weights) > 1:
-                self.contrast_weights = np.concatenate([cells.weights, foreign.weights])
+        self.contrast_weights = self.deals[self._deal_of(contrast)].weights
+        if self.problem.weighted:
+            self.contrast_weights = np.concatenate([self.contrast_weights, foreign.weights])
         self.contrast_lists = self._group_draws(foreign)
         self._open_state(rows)
 
@@ -313,7 +314,7 @@ class Part:
         deal = self._deal_of(key) if key != RANGE else RANGE
         tuples, weights = self.tuples[deal], self.deals[deal].weights
         if key == config.contrast:
-            weights = self.contrast_weights if len(weights) > 1 else weights
+            weights = self.contrast_weights
         else:
             tuples = tuples[: len(self.deals[deal].numbers)]
         starts, rows = table.starts[:-1], int(table.starts[-1])
