@@ -37,11 +37,13 @@ class Nodes:
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self.head: subprocess.Popen[str] | None = None
         self.started: dict[int, subprocess.Popen[str]] = {}
         self.address = f"{NETWORK}.1:{PORT}"
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))  # of this cluster alone
 
     def open(self) -> None:
+        self.close()  # what a program that was killed has left
         run("ip", "link", "add", "ringleader0", "type", "bridge")
         run("ip", "address", "add", f"{NETWORK}.1/24", "dev", "ringleader0")
         run("ip", "link", "set", "ringleader0", "up")
@@ -105,7 +107,8 @@ class Nodes:
         for number in range(self.count):
             self.clear(number)
             run("ip", "netns", "delete", f"ringleader-{number}", check=False)
-        os.killpg(self.head.pid, signal.SIGKILL)
+        if self.head is not None:
+            os.killpg(self.head.pid, signal.SIGKILL)
         run("ip", "link", "delete", "ringleader0", check=False)
 
     def _popen(self, words: list[str]) -> subprocess.Popen[str]:
