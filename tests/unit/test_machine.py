@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -137,6 +138,15 @@ def test_systems_without_affinity_count_all_processors(monkeypatch: pytest.Monke
     assert machine.processors() == 6
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert machine.processors() == 1
+
+
+@pytest.mark.skipif(not shutil.which("ps"), reason="there is no ps here")
+def test_what_a_process_is_can_be_said_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = machine.command_line(os.getpid()).replace("\0", " ").split()
+    monkeypatch.setattr(machine, "PROCESSES", Path("nowhere"))
+    assert here and machine.command_line(os.getpid()).split() == here
+    monkeypatch.setenv("PATH", "")
+    assert machine.command_line(os.getpid()) == ""
 
 
 def test_files_that_cannot_be_linked_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import ctypes
 import errno
 import math
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -20,6 +21,9 @@ from typing import IO
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 """One line for each hierarchy: ``0::/path`` for version 2, ``N:controllers:/path`` for version 1."""
+
+PROCESSES = Path("/proc")
+"""A folder for each process, on Linux."""
 
 ASSUMED_MEMORY = 4 * 2**30
 """Bytes, where the system does not say how much memory it has."""
@@ -83,6 +87,17 @@ def processors() -> int:
     else:
         number = os.cpu_count() or 1
     return max(1, min([number, *(math.ceil(quota) for quota in _processor_quotas(MEMBERSHIP, CONTROL_GROUPS))]))
+
+
+def command_line(process: int) -> str:
+    """What a process of this machine was started with, NULs or blanks between the words; "" where it is gone."""
+    try:
+        return (PROCESSES / str(process) / "cmdline").read_text(errors="replace")
+    except OSError:  # gone, or no Linux
+        line = ["ps", "-ww", "-o", "command=", "-p", str(process)]
+        with contextlib.suppress(OSError):  # Windows has no ps
+            return subprocess.run(line, capture_output=True, text=True, check=False).stdout
+    return ""
 
 
 def reserve(file: IO[bytes], size: int) -> None:

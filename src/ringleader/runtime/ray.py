@@ -27,7 +27,7 @@ from ringleader.errors import (
     WorkerLost,
     warn_of,
 )
-from ringleader.runtime.machine import leave_shared, memory_limit, processors
+from ringleader.runtime.machine import command_line, leave_shared, memory_limit, processors
 from ringleader.runtime.peers import Watch, Worker
 from ringleader.settings import Number, Settings, Text, Whole
 from ringleader.wording import counted
@@ -315,7 +315,7 @@ class _Actor(Worker):
 def _kill(process: int) -> None:
     """On the node of a worker: end its process, if it is one of Ray's still."""
     with contextlib.suppress(OSError):
-        if b"ray" in Path(f"/proc/{process}/cmdline").read_bytes():
+        if "ray" in command_line(process):
             os.kill(process, signal.SIGKILL)
 
 
