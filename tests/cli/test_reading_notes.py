@@ -72,6 +72,27 @@ def test_rows_that_are_left_out_are_counted_by_every_command_that_learns(command
         assert summary["rejected"] == left_out and summary["warnings"][0] == said
 
 
+def test_update_takes_the_options_by_which_a_table_is_read(command: Run, tmp_path: Path) -> None:
+    lines = [f"Zoë{i % 20},p{i % 7},{1 + i % 5}" for i in range(120)]
+    new = "reviewer,product,rating\nZoë3,p9,1\nMaß,p1,5\nMaß,p2,?\n"
+    for name, text in {"old": "\n".join(["reviewer,product,rating", *lines]), "new": new}.items():
+        (tmp_path / f"{name}.csv").write_bytes(text.encode("latin-1"))
+    (tmp_path / "labels.csv").write_bytes("mode,entity,label\nreviewer,Maß,1\nreviewer,Zoë1,0\n".encode("latin-1"))
+    (tmp_path / "known.csv").write_bytes("mode,entity,age\nreviewer,Zoë1,3\n".encode("latin-1"))
+    model = tmp_path / "model"
+    read = ["--encoding", "latin-1", "--memory-limit", "200MB", "--temp-directory", tmp_path, "--threads", 1, "--json"]
+    words = ["--covariates", tmp_path / "known.csv", "--rank", 2, "--epochs", 1, "--out", model]
+    fit = command("fit", tmp_path / "old.csv", *words, *read)
+    assert fit.returncode == 0 and json.loads(fit.stdout)["unknown_covariates"] == {}, fit.stderr
+    update = ["update", model, tmp_path / "new.csv", "--labels", tmp_path / "labels.csv", *read]
+    refused = command(*update, "--strict")
+    assert refused.returncode != 0 and "1 of 3 rows cannot be used" in refused.stderr
+    done = command(*update)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["new_entities"] == {"reviewer": 1, "product": 1, "rating": 0} and summary["unknown_labels"] == {}
+
+
 def test_a_baseline_says_it_and_is_quiet_when_asked(command: Run, folder: Path) -> None:
     words = ["baseline", "degree", folder / "early.csv", "--mode", "product"]
     assert command(*words).stderr.count(f"note: {EARLY}") == 1

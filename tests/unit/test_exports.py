@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -80,6 +81,17 @@ def test_text_files_have_partitions_too(tmp_path: Path) -> None:
         (tmp_path / f"date={day}").mkdir()
         part.drop(columns="date").to_csv(tmp_path / f"date={day}" / "a.csv.gz", index=False)
     assert np.array_equal(rl.read_reviews(tmp_path).coordinates, rl.read_reviews(frame).coordinates)
+
+
+def test_folders_above_a_pattern_name_columns_on_this_machine_and_in_a_store(tmp_path: Path) -> None:
+    text = "reviewer,product\na,x\nb,y\n"
+    (tmp_path / "day" / "seller=s1").mkdir(parents=True)
+    (tmp_path / "day" / "seller=s1" / "a.csv").write_text(text)
+    store = fsspec.filesystem("memory")
+    store.pipe(f"/{tmp_path.name}/day/seller=s1/a.csv", text.encode())
+    for root in (str(tmp_path), f"memory://{tmp_path.name}"):
+        tensor = rl.read_reviews(f"{root}/day/seller=s1/*.csv")
+        assert tensor.vocabulary("seller").decode([0]).tolist() == ["s1"], root
 
 
 def test_names_of_folders_are_unquoted() -> None:

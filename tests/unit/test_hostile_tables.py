@@ -109,6 +109,12 @@ def test_folders_that_tools_keep_for_themselves_are_not_read(tmp_path: Path) -> 
     assert rl.read_reviews(tmp_path).counts.sum() == 1
 
 
+def test_a_file_may_be_called_as_the_folder_of_an_unfinished_job(tmp_path: Path) -> None:
+    (tmp_path / "_temporary").write_text("")
+    (tmp_path / "a.csv").write_text("reviewer,product\na,x\n")
+    assert rl.read_reviews(tmp_path).counts.sum() == 1
+
+
 def test_float_ids_are_whole_numbers_with_gaps() -> None:
     for table in (
         pa.table({"reviewer": [1.0, float("nan"), 2.5], "product": ["a", "b", "c"]}),
@@ -120,6 +126,29 @@ def test_float_ids_are_whole_numbers_with_gaps() -> None:
         assert tensor.report.rejected == {"missing reviewer": 1}
     labels = rl.read_labels(pd.DataFrame({"mode": "reviewer", "entity": [1.0, 2.5], "label": [1, 0]}))
     assert labels.align(tensor).unknown == {}
+
+
+@pytest.mark.parametrize("width", [pa.float32(), pa.float64()])
+def test_labels_name_numbers_as_reviews_do(tmp_path: Path, width: pa.DataType) -> None:
+    numbers = [7.0, -3.0, 2.5, 0.1, 1e-7, 123456789.0, 2.0**53, 1e16, -1e16, 1e22, float("inf"), 2.0**53 - 1, 1.5e300]
+    ids = pa.array(numbers if width == pa.float64() else numbers[:-2], width)
+    pq.write_table(pa.table({"reviewer": ids, "product": ["p"] * len(ids)}), tmp_path / "reviews.parquet")
+    known = {"mode": ["reviewer"] * len(ids), "entity": ids, "label": [1] * len(ids)}
+    pq.write_table(pa.table(known), tmp_path / "labels.parquet")
+    tensor, labels = rl.read_reviews(tmp_path / "reviews.parquet"), rl.read_labels(tmp_path / "labels.parquet")
+    assert labels.align(tensor).unknown == {} and len(labels) == len(set(ids.to_pylist()))
+
+
+def test_labels_of_bytes_are_text(tmp_path: Path) -> None:
+    names = pa.array(["Zoë".encode(), b"a"], pa.binary())
+    pq.write_table(pa.table({"reviewer": names, "product": ["p", "p"]}), tmp_path / "reviews.parquet")
+    labels = pa.table({"mode": pa.array([b"reviewer"] * 2, pa.binary()), "entity": names, "label": [1, 0]})
+    pq.write_table(labels, tmp_path / "labels.parquet")
+    tensor = rl.read_reviews(tmp_path / "reviews.parquet")
+    assert rl.read_labels(tmp_path / "labels.parquet").align(tensor).n_labels == 2
+    pq.write_table(labels.set_column(1, "entity", pa.array([b"a", b"\xff"], pa.binary())), tmp_path / "labels.parquet")
+    with pytest.raises(InputError, match=r"column 'entity' at labels\.parquet row 2 holds bytes"):
+        rl.read_labels(tmp_path / "labels.parquet")
 
 
 def test_pandas_periods_are_dates() -> None:

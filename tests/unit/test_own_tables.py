@@ -13,6 +13,7 @@ import ringleader as rl
 from ringleader.cli import score
 from ringleader.cli.rows import put_frame
 from ringleader.errors import InputError, SettingsError
+from ringleader.known.covariates import read_covariates
 
 ROWS = [("Zoë", "lamp", "Müller", 5, "2017-03-01"), ("Ben", "lamp", "Müller", 4, "2017-03-09")]
 ROWS += [("Zoë", "chair", "Ömer", 1, "2017-05-01")]
@@ -71,6 +72,22 @@ def test_a_header_in_another_encoding_names_the_option(tmp_path: Path) -> None:
         rl.read_reviews(path, encoding="klingon")
 
 
+def test_labels_and_covariates_are_read_in_the_encoding_too(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_bytes("mode,entity,label\nseller,Ömer,1\n".encode("latin-1"))
+    with pytest.raises(InputError):
+        rl.read_labels(tmp_path / "labels.csv")
+    assert rl.read_labels(tmp_path / "labels.csv", encoding="latin-1").entries[0].entity == "Ömer"
+    table = read_covariates(tmp_path / "labels.csv", encoding="latin-1").table
+    assert list(table["entity"]) == ["Ömer"]
+
+
+@pytest.mark.parametrize("name", ["hex", "rot13", "undefined", "bz2"])
+def test_an_encoding_of_no_text_is_refused_in_a_sentence(table: pd.DataFrame, tmp_path: Path, name: str) -> None:
+    table.to_csv(tmp_path / "reviews.csv", index=False)
+    with pytest.raises(SettingsError, match=f"no encoding '{name}' of text"):
+        rl.read_reviews(tmp_path / "reviews.csv", encoding=name)
+
+
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
 def test_spreadsheets_are_read_as_tables_are(table: pd.DataFrame, tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("openpyxl" if suffix == ".xlsx" else "odf")
@@ -80,6 +97,16 @@ def test_spreadsheets_are_read_as_tables_are(table: pd.DataFrame, tmp_path: Path
     known = pd.DataFrame({"mode": ["seller"], "entity": ["Ömer"], "label": [1]})
     known.to_excel(tmp_path / f"labels{suffix}", index=False)
     assert rl.read_labels(tmp_path / f"labels{suffix}") == rl.read_labels(known)
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
+def test_accounts_of_a_spreadsheet_may_be_called_like_nothing(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("openpyxl" if suffix == ".xlsx" else "odf")
+    names = ["NA", "null", "None", "nan", "", "n/a"]
+    pd.DataFrame({"reviewer": names, "product": "p"}).to_excel(tmp_path / f"reviews{suffix}", index=False)
+    with pytest.warns(rl.RingleaderWarning, match="1 row left out: missing reviewer"):
+        tensor = rl.read_reviews(tmp_path / f"reviews{suffix}")
+    assert set(tensor.vocabulary("reviewer").decode(range(5))) == {*names} - {""}
 
 
 def test_a_spreadsheet_holds_no_formula_that_a_name_brought(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
+    from ringleader.known.covariates import UserCovariates
     from ringleader.learners.loop import Callback
     from ringleader.runtime.peers import Workers
 
@@ -110,6 +111,7 @@ def command(
     """
     from ringleader.cli.progress import say_event
     from ringleader.detector import RingDetector
+    from ringleader.known.covariates import read_covariates
     from ringleader.runtime.peers import started
 
     if resume and overwrite:
@@ -141,7 +143,8 @@ def command(
             tables = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
             if events:
                 say_event("read", cells=tables.tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
-            _learn(detector, tables, covariates, out, running, resume=resume, keep=keep, as_json=as_json)
+            known = read_covariates(covariates, encoding=reading.encoding) if covariates else None
+            _learn(detector, tables, known, out, running, resume=resume, keep=keep, as_json=as_json)
     summary = _summary(detector, out, time.perf_counter() - began)
     summary |= {"rejected": tables.rejected, "warnings": tables.warnings}
     if as_json:
@@ -153,7 +156,7 @@ def command(
 def _learn(
     detector: RingDetector,
     tables: InputTables,
-    covariates: str | None,
+    covariates: UserCovariates | None,
     out: str,
     runtime: Workers | None,
     *,

@@ -61,11 +61,10 @@ class ReadingOptions:
         self, reviews: str, *, target_kind: str = "binary", quiet: bool, runtime: Runtime | None = None
     ) -> InputTables:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
-        from ringleader.known.labels import read_labels
         from ringleader.tensor.encode import read_reviews
 
         columns = parse_columns(self.column)
-        labels = read_labels(self.labels, target_kind=target_kind) if self.labels else None  # type: ignore[arg-type]
+        labels = self.read_labels(target_kind)
         tensor = read_reviews(
             reviews,
             columns=columns,
@@ -81,6 +80,14 @@ class ReadingOptions:
         if labels is not None:
             warnings += need_a_match(labels, tensor, strict=self.strict)
         return InputTables(tensor, labels, warnings)
+
+    def read_labels(self, target_kind: str) -> Labels | None:
+        """The known accounts, where a file of them is given."""
+        from ringleader.known.labels import read_labels
+
+        if not self.labels:
+            return None
+        return read_labels(self.labels, target_kind=target_kind, encoding=self.encoding)  # type: ignore[arg-type]
 
 
 def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,15 +11,20 @@ import typer
 from ringleader.cli.models import KEEP, locked, now
 from ringleader.cli.options import (
     Columns,
+    Encoding,
     Json,
     Keep,
     LabelFile,
+    MemoryLimit,
     ModelFolder,
+    Strict,
     TargetKindOption,
+    TempDirectory,
+    Threads,
     Wait,
     parse_columns,
 )
-from ringleader.cli.reading import need_a_match, reading_notes, unknown_lines
+from ringleader.cli.reading import ReadingOptions, need_a_match, reading_notes, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
 from ringleader.wording import counted, harmless
@@ -35,6 +40,11 @@ def command(
     ] = None,
     labels: LabelFile = None,
     column: Columns = None,
+    strict: Strict = False,
+    memory_limit: MemoryLimit = None,
+    temp_directory: TempDirectory = None,
+    threads: Threads = None,
+    encoding: Encoding = None,
     target_kind: TargetKindOption | None = None,
     again: Annotated[bool, typer.Option("--again", help="Count reviews once more that were taken in before.")] = False,
     keep: Keep = KEEP,
@@ -53,16 +63,24 @@ def command(
         raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
     if new_reviews is None and column:
         raise SettingsError("--column names a column of NEW_REVIEWS; give the new reviews, or leave it out")
-    columns = parse_columns(column)
+    parse_columns(column)  # before the work, not after it
+    reading = ReadingOptions(
+        labels=labels,
+        column=column,
+        strict=strict,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        threads=threads,
+        encoding=encoding,
+    )
     with locked(model, "update", wait=wait):
-        _take_in(model, new_reviews, labels, columns, target_kind, again=again, keep=keep, as_json=as_json)
+        _take_in(model, new_reviews, reading, target_kind, again=again, keep=keep, as_json=as_json)
 
 
 def _take_in(
     model: str,
     new_reviews: str | None,
-    labels: str | None,
-    columns: dict[str, str],
+    reading: ReadingOptions,
     target_kind: str | None,
     *,
     again: bool,
@@ -71,7 +89,6 @@ def _take_in(
 ) -> None:
     """Load, update and save, while nobody else writes to the model; then say what came of it."""
     from ringleader.cli.progress import stop_signals, sweep_bar
-    from ringleader.known.labels import read_labels
     from ringleader.snapshot import load, save, take_in
 
     snapshot, stored = load(model)
@@ -80,11 +97,11 @@ def _take_in(
     if known is not None and target_kind not in (None, known):
         raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
     kind = known or target_kind or "binary"
-    new_labels = read_labels(labels, target_kind=kind) if labels else None  # type: ignore[arg-type]
-    fresh = read_new(before, snapshot.reading.get("modes", ()), new_reviews, columns) if new_reviews else None
+    new_labels = reading.read_labels(kind)
+    fresh = read_new(before, snapshot.reading.get("modes", ()), new_reviews, reading) if new_reviews else None
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     if new_labels is not None:
-        warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=False)
+        warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=reading.strict)
     entries = before.n_cells * (1 + snapshot.config.negatives)
     with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
         taken = take_in(snapshot, fresh, new_labels, command="update", at=now(), again=again, callback=bar)
@@ -137,8 +154,8 @@ def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool
     print(f"model {harmless(summary['model'], 400)} holds {holds} now")
 
 
-def read_new(before: SparseTensor, modes: Sequence[str], source: str, columns: dict[str, str]) -> SparseTensor:
-    """New reviews, read as those of the fit were (``modes``), in the codes of the model; ``columns`` renames by role.
+def read_new(before: SparseTensor, modes: Sequence[str], source: str, reading: ReadingOptions) -> SparseTensor:
+    """New reviews, read as those of the fit were (``modes``), in the codes of the model; columns are renamed by role.
 
     Their report gives columns the names of the fit, so that the next update expects those again.
     """
@@ -147,7 +164,7 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, columns: d
 
     if not modes:
         raise SettingsError("this model was not fitted to a table; take new reviews in with partial_fit from Python")
-    axes = [parse_axis(text) for text in modes]
+    axes, columns = [parse_axis(text) for text in modes], parse_columns(reading.column)
     renamed = {
         axis.mode: columns.pop(axis.mode, columns.pop(ROLE_OF_MODE.get(axis.mode, axis.mode), axis.column))
         for axis in axes
@@ -159,7 +176,16 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, columns: d
     kinds = [text.rpartition(":")[2] for text in modes]
     here = [f"{axis.mode}={renamed[axis.mode]}:{kind}" for axis, kind in zip(axes, kinds, strict=True)]
     try:
-        fresh = read_reviews(source, modes=here, vocabularies=before.vocabularies)
+        fresh = read_reviews(
+            source,
+            modes=here,
+            vocabularies=before.vocabularies,
+            strict=reading.strict,
+            memory_limit=reading.memory_limit,
+            temp_directory=reading.temp_directory,
+            threads=reading.threads,
+            encoding=reading.encoding,
+        )
     except SchemaError as error:
         expected = ", ".join(repr(axis.column[:60]) for axis in axes)
         raise SchemaError(

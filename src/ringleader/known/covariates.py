@@ -68,11 +68,11 @@ class UserCovariates:
         return AlignedCovariates(modes, unknown)
 
 
-def read_covariates(source: Any) -> UserCovariates:
-    """Reads a table with the columns ``mode, entity`` and any numeric ones (a file, or a frame)."""
+def read_covariates(source: Any, *, encoding: str | None = None) -> UserCovariates:
+    """Reads a table with the columns ``mode, entity`` and any numeric ones: a text file in ``encoding``, or a frame."""
     rows: list[dict[str, Any]] = []
     seen: dict[tuple[str, str], str] = {}
-    for where, row in table_rows(source, REQUIRED, ("*",), "covariates"):
+    for where, row in table_rows(source, REQUIRED, ("*",), "covariates", encoding):
         mode, entity = row["mode"], row["entity"]
         if not mode or not entity:
             raise InputError(f"{where} of the covariates has no {'entity' if mode else 'mode'}")

@@ -201,18 +201,20 @@ def _none_of(number: int) -> str:
     return f"not one of the {number:,} labels" if number > 1 else "no label"
 
 
-def read_labels(source: str | os.PathLike[str] | Any, *, target_kind: TargetKind = "binary") -> Labels:
+def read_labels(
+    source: str | os.PathLike[str] | Any, *, target_kind: TargetKind = "binary", encoding: str | None = None
+) -> Labels:
     """Reads known accounts from a file or a table with the columns ``mode, entity, label[, target]``.
 
     Binary labels are 1/0, 1/-1 or true/false; with ``target_kind="real"`` any number. A row without a
-    label is skipped and counted; the same account with two different labels is an error.
+    label is skipped and counted; the same account with two different labels is an error. ``encoding`` is that of a text
+    file, as in ``read_reviews``.
     """
     if target_kind not in ("binary", "real"):
         raise LabelError(f"target_kind is {target_kind!r}; choose 'binary' or 'real'")
     skipped: Counter[str] = Counter()
-    return _collect(
-        _parse(table_rows(source, REQUIRED, ("target",), "labels"), target_kind, skipped), target_kind, skipped
-    )
+    rows = table_rows(source, REQUIRED, ("target",), "labels", encoding)
+    return _collect(_parse(rows, target_kind, skipped), target_kind, skipped)
 
 
 def _parse(

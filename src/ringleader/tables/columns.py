@@ -13,6 +13,9 @@ NUMERIC_TYPES = (
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
 )
 
+EXACT = 2**53
+"""Whole numbers of a float column below it are exact, and are written without a point or an exponent."""
+
 
 @dataclass(frozen=True)
 class SourceColumn:
@@ -37,7 +40,7 @@ def as_text(part: TablePart, k: int) -> str:
     sql = part.columns[k]
     if part.types[k] not in FLOAT_TYPES:
         return f"CAST({sql} AS VARCHAR)"
-    whole = f"abs({sql}) < 9007199254740992 AND {sql} = floor({sql})"
+    whole = f"abs({sql}) < {EXACT} AND {sql} = floor({sql})"
     text = f"CASE WHEN {whole} THEN CAST(CAST({sql} AS BIGINT) AS VARCHAR) ELSE CAST({sql} AS VARCHAR) END"
     return f"CASE WHEN NOT isnan({sql}) THEN {text} END"
 

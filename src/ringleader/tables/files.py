@@ -150,6 +150,8 @@ def locate_in_store(url: str) -> list[ReviewFile]:
     else:
         inside = {Path(name[len(root) :].lstrip("/")): name for name in sorted(sizes)}
         files = {inside[file.path]: file for file in choose_files(url, list(inside))}
+        if glob.has_magic(path):  # folders above the pattern name columns too, as they do on this machine
+            files = {name: replace(file, partitions=partitions_of(Path(name))) for name, file in files.items()}
     empty = next((file.name for name, file in files.items() if not sizes[name]), None)
     if empty is not None:
         raise InputError(f"{empty!r} is empty")
@@ -178,9 +180,10 @@ def fetch(file: ReviewFile, folder: Path, number: int) -> ReviewFile:
 
 def _same_encoding(one: str, other: str) -> bool:
     try:
+        "".encode(one)  # refuses what encodes no text, such as hex
         return codecs.lookup(one).name == codecs.lookup(other).name
-    except LookupError:
-        raise SettingsError(f"there is no encoding {one[:40]!r}; latin-1, cp1252 and utf-16 are usual") from None
+    except (LookupError, ValueError):
+        raise SettingsError(f"there is no encoding {one[:40]!r} of text; latin-1, cp1252, utf-16 are usual") from None
 
 
 def _recode(file: ReviewFile, source: Path, target: Path, encoding: str) -> None:
@@ -263,7 +266,7 @@ def choose_files(folder: str, inside: list[Path]) -> list[ReviewFile]:
                 "Parquet first (docs: scale)"
             )
     if (
-        any(path.parts[0] == "_temporary" and path.parts[1].isdigit() for path in inside)
+        any(len(path.parts) > 1 and path.parts[0] == "_temporary" and path.parts[1].isdigit() for path in inside)
         and Path("_SUCCESS") not in inside
     ):
         raise InputError(

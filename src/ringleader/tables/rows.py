@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ringleader.errors import InputError, SchemaError
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
+from ringleader.tables.columns import EXACT
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
@@ -23,17 +25,20 @@ from ringleader.tables.text import delimiter_of, header_of, json_object, json_te
 Row = tuple[str, dict[str, str | None]]
 
 
-def table_rows(source: Any, required: Sequence[str], optional: Sequence[str], what: str) -> Iterator[Row]:
+def table_rows(
+    source: Any, required: Sequence[str], optional: Sequence[str], what: str, encoding: str | None = None
+) -> Iterator[Row]:
     """Rows as (where, {column: text}) with the required columns and the optional ones that are there.
 
-    With ``optional=("*",)`` every other column comes along.
+    With ``optional=("*",)`` every other column comes along. Text files are in ``encoding``; by default UTF-8, or
+    UTF-16 where one begins with its mark. Ids get the text that ``columns.as_text`` gives those of reviews.
     """
     if is_spreadsheet(source):
         source = read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
         for file in locate(source):
             with temporary_folder() as folder:
-                yield from _file_rows(file, readable_path(file, folder, 0), required, optional, what)
+                yield from _file_rows(file, readable_path(file, folder, 0, encoding), required, optional, what)
         return
     names = choose(column_names(source), required, optional, f"the {what}", what)
     columns = [_values(column, name, what) for name, column in zip(names, to_arrow(source, names).columns, strict=True)]
@@ -80,24 +85,38 @@ def _file_rows(
 
 
 def _values(column: Any, name: str, where: str) -> list[Any]:
-    """A column of Arrow as Python's values."""
+    """A column of Arrow as Python's values; of float32, text with the digits that it has."""
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(f"column {name[:60]!r} of {where} holds a time that is out of range: {error}") from error
+    if pa.types.is_float32(column.type):
+        as_is = (value is None or value != value or _is_exact(value) for value in values)
+        return [v if whole else repr(float(str(np.float32(v)))) for v, whole in zip(values, as_is, strict=True)]
     return values
 
 
 def _text_rows(names: list[str], columns: list[list[Any]], place: str) -> Iterator[Row]:
     for number, values in enumerate(zip(*columns, strict=True), start=1):
-        yield f"{place} {number}", {n: _text(v) for n, v in zip(names, values, strict=True)}
+        where = f"{place} {number}"
+        yield where, {n: _text(v, n, where) for n, v in zip(names, values, strict=True)}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any, name: str, where: str) -> str | None:
+    """A value as the text that ``columns.as_text`` makes of it. Bytes are text that nothing marks as such."""
     if value is None or (isinstance(value, float) and value != value):
         return None
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"column {name[:60]!r} at {where} holds bytes that are not valid UTF-8") from error
     # A float column is what whole numbers with gaps become: 7.0 names the entity 7.
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(int(value)) if isinstance(value, float) and _is_exact(value) else str(value)
+
+
+def _is_exact(value: float) -> bool:
+    return value.is_integer() and abs(value) < EXACT
 
 
 def choose(

@@ -45,7 +45,8 @@ def read_spreadsheet(source: Any) -> Any:
         _need(path)
         _check_size(path)
         with contextlib.redirect_stdout(None):  # a reader prints the parts that it cannot parse
-            return pd.read_excel(path)
+            # Only an empty cell is missing: pandas would take accounts called NA, null or None for missing too.
+            return pd.read_excel(path, keep_default_na=False, na_values=[""])
     except InputError:
         raise
     except ImportError as error:
