@@ -166,14 +166,20 @@ def say_judged(row: Mapping[str, Any], target: str | None) -> str:
     return f"score {row['score']:.4g}"
 
 
-def said_of_label(label: float, target: str | None, without: float | None) -> str:
+def say_label(label: float, kind: str) -> str:
+    """A label of a target of this kind in a word: ``bad`` or ``good``, or the number; empty for NaN, the unlabelled."""
+    if label != label:
+        return ""
+    return f"{label:g}" if kind == "real" else "bad" if label > 0 else "good"
+
+
+def said_of_label(label: float, kind: str, target: str | None, without: float | None) -> str:
     """What is known of a labelled account, what the model would say if it were not known, and why that is asked."""
     of = "" if target in (None, "abuse") else f" of {harmless(str(target))}"
-    binary = label in (0.0, 1.0)
-    known = f"its label{of} is known: {({1.0: 'bad', 0.0: 'good'})[label] if binary else f'{label:g}'}"
+    known = f"its label{of} is known: {say_label(label, kind)}"
     if without is None:
         return f"{known}; the score was learned from it too"
-    said = probability(without) if binary else f"{without:.4g}"
+    said = f"{without:.4g}" if kind == "real" else probability(without)
     return f"{known}; without it the model would say {said}: whether the reviews bear the label out"
 
 

@@ -8,6 +8,7 @@ import hashlib
 import io
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
@@ -19,8 +20,10 @@ from ring_market import detector, ring_labels, ring_table
 
 import ringleader as rl
 from ringleader import report
+from ringleader.cli import explain
 from ringleader.plot.colours import DARK, LIGHT
 from ringleader.plot.score_data import scores
+from ringleader.report import since
 from ringleader.report.build import build
 from ringleader.report.context import Context, Table
 from ringleader.report.render import PAGE, render
@@ -255,6 +258,37 @@ def test_many_held_out_accounts_of_both_kinds_make_a_headline() -> None:
     assert context.heldout[0].facts[0] in context.facts
 
 
+def test_rankings_beyond_the_most_are_counted_and_their_accounts_have_no_page(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringleader.report.build.MANY_SUBJECTS", 1)
+    context = build(model)
+    assert [section.mode for section in context.rankings] == ["seller"]
+    assert {one.mode for one in context.accounts} == {"seller"} and render(context)
+    assert context.quality[-1] == "2 further rankings left out of this page; ringleader score has them."
+
+
+def test_a_ranking_that_is_nearly_another_is_not_counted_as_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringleader.report.build.MANY_SUBJECTS", 3)
+    context = build(KINDS["several targets"][0]())
+    assert len(context.rankings) == 3 and not any("left out of this page" in line for line in context.quality)
+
+
+def test_labels_that_are_numbers_are_never_said_as_bad_or_good(capsys: pytest.CaptureFixture[str]) -> None:
+    known = rl.read_labels(ring_labels().assign(target="risk"), target_kind="real")  # 0 and 1, and yet numbers
+    model = detector().fit(rl.read_reviews(ring_table()), known)
+    text = parse(report.page(model)).all("main")[0].text
+    assert "Its label of risk is known: 1; without it the model would say" in text
+    assert "known 1" in text
+    assert not re.search(r"is known: (bad|good)|known (bad|good)", text)
+    account = SimpleNamespace(label_kind="real", reasons_for=(), reasons_against=())
+    row = {"reviews": 1, "reviews_old": 1, "label": -0.5, "label_old": np.nan}
+    assert since._why(account, row, rose=True) == "labelled -0.5 since"  # type: ignore[arg-type]
+    explain._show(model.explain("reviewer", "ring0"))
+    said = capsys.readouterr().out
+    assert "known 1" in said and not re.search("known (bad|good)", said)
+
+
 def test_one_is_told_as_one(context: Context) -> None:
     assert context.cores_total == 1 and any(f.startswith("The only group has 1") for f in context.findings)
     frame = pd.DataFrame({"probability": [0.9, 0.2, 0.1], "label": np.nan})
@@ -338,7 +372,7 @@ def test_a_page_never_grows_beyond_its_limit(context: Context, model: Model, mon
     bare = dataclasses.replace(context.cores[0], matrix=None, timeline=None, ratings=None)
     many = tuple(dataclasses.replace(bare, number=i, members=bare.members * 9) for i in range(1, 13))
     large = dataclasses.replace(context, cores=many, cores_total=500, rankings=(), heldout=())
-    monkeypatch.setattr(report, "build", lambda _: large)
+    monkeypatch.setattr(report.build, "build", lambda *_: large)
     monkeypatch.setattr(report, "LARGEST", 90_000)
     assert len(render(large).encode()) > 150_000
     text = report.page(model)

@@ -173,7 +173,7 @@ def test_a_page_is_good_at_every_size(context: Context, steps: int) -> None:
 def test_the_report_of_many_sweeps_ends(model: rl.RingDetector, monkeypatch: pytest.MonkeyPatch) -> None:
     large = replace(build(model), training=long_training())
     assert len(render(large).encode()) > report.LARGEST
-    monkeypatch.setattr(report, "build", lambda _: large)
+    monkeypatch.setattr(report.build, "build", lambda *_: large)
     text = report.page(model)
     assert len(text.encode()) <= report.LARGEST and faults(text) == []
     section = next(s for s in parse(text).all("section") if s.attributes.get("id") == "model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from ringleader.cli import completion
 from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, TargetName
 from ringleader.cli.terminal import print_json, print_table
-from ringleader.wording import cell, harmless, number, probability
+from ringleader.wording import cell, harmless, number, probability, say_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,8 @@ def _show(explanation: Explanation) -> None:
     for line in explanation.lines():
         print(line)
     account = explanation.account
-    _section("Partners: whom it met more often than was to be expected", explanation.partners.head(SHOWN), _partner)
+    partner = functools.partial(_partner, kind=account.label_kind)
+    _section("Partners: whom it met more often than was to be expected", explanation.partners.head(SHOWN), partner)
     _section("Its strongest reviews", account.reviews.page(marked=True), _review)
     _section("Cores it belongs to", explanation.cores, _cells)
     _show_inputs(explanation)
@@ -91,15 +93,15 @@ def _review(record: dict[str, Any]) -> dict[str, str]:
     return _cells({name: value for name, value in record.items() if name != "marked"})
 
 
-def _partner(record: dict[str, Any]) -> dict[str, str]:
-    label = {1.0: "known bad", 0.0: "known good"}.get(record["label"], "")
+def _partner(record: dict[str, Any], kind: str) -> dict[str, str]:
+    label = say_label(record["label"], kind)
     return {
         "partner": str(record["entity"]),
         "mode": str(record["mode"]),
         "met": f"{record['meetings']:,} of {record['of']:,}",
         "expected": number(record["expected"]),
         "probability": probability(record["probability"]) if record["probability"] == record["probability"] else "",
-        "label": label,
+        "label": f"known {label}" if label else "",
         "from": record["first"],
         "to": record["last"],
         "where": cell(record["where"]),

@@ -78,6 +78,7 @@ def account(
         row=row,
         kind=scorer.kind,
         note=scorer.note,
+        label_kind=snapshot.targets[0].kind if snapshot.targets else "binary",  # one for all of a model
         without_label=float(said) if labelled else None,
         intercept=contributions.intercept,
         reasons_for=speaking_for,

@@ -84,7 +84,8 @@ class Explanation:
         about = self.summary
         lines = [headline(self.account), judgement(self.account)]
         if self.account.label is not None:
-            lines.insert(1, said_of_label(self.account.label, about["target"], self.account.without_label))
+            known, kind, without = self.account.label, self.account.label_kind, self.account.without_label
+            lines.insert(1, said_of_label(known, kind, about["target"], without))
         lines += [
             "",
             f"Speaks for it ({said_of_unit(self.unit)}):",

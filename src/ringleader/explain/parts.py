@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.known.labels import TargetKind
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import cell, harmless
 
@@ -164,6 +165,7 @@ class Account:
     row       : its row in the table of scores: rank, entity, score, probability (or value), lower, upper, evidence,
                 reviews, label; NaN where unknown
     kind      : which score it is: head, joint, transferred or label-free. note : how it was made, in words
+    label_kind : of its label and those of its partners: ``binary`` (1 bad, 0 good), or ``real`` for numbers
     without_label : of a labelled account, what the model would say without its own label (a probability, or a value);
                 None for others, and where the label cannot be left out
     intercept : what an average account has, in the unit of the reasons
@@ -183,6 +185,7 @@ class Account:
     row: Mapping[str, Any]
     kind: str
     note: str
+    label_kind: TargetKind
     without_label: float | None
     intercept: float
     reasons_for: tuple[Reason, ...]

@@ -33,6 +33,8 @@ from ringleader.wording import counted, number, plural, say_time
 def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """Known accounts it acts with: first those of the mode that the strongest input speaks of."""
     own = facts.own
+    if facts.target is not None and facts.target.kind == "real":
+        return Said((f"It acts with accounts whose labels are {'high' if positive else 'low'}, or with some who do",))
     word = "known bad" if positive else "known good"
     for k in dict.fromkeys([*_modes(facts, names), *facts.beliefs]):
         if k == own.mode:

@@ -100,8 +100,10 @@ def _say(facts: Facts, kind: str, names: Sequence[str], positive: bool) -> Said:
         return said
     if facts.target is None:
         return said if positive else Said((*said.parts, "; that is less than is usual"))
-    looks, usual = ("harmless", "bad") if positive else ("bad", "good")
-    rest = f"; alone it looks {looks}, but among accounts otherwise alike the known {usual} have it more often"
+    looks, usual = ("harmless", "the known bad") if positive else ("bad", "the known good")
+    if facts.target.kind == "real":
+        usual = f"those with {'higher' if positive else 'lower'} labels"
+    rest = f"; alone it looks {looks}, but among accounts otherwise alike {usual} have it more often"
     return Said((*said.parts, rest))
 
 

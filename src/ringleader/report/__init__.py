@@ -9,9 +9,7 @@ from pathlib import Path
 from ringleader.detector import RingDetector
 from ringleader.errors import StorageError
 from ringleader.plot.charts import Chart
-from ringleader.report.build import build
-from ringleader.report.render import render
-from ringleader.report.shrink import fewer_accounts, shrink
+from ringleader.report import build, render, shrink
 from ringleader.runtime.outputs import whole_file
 
 __all__ = ["LARGEST", "page", "write_report"]
@@ -27,15 +25,15 @@ def page(model: RingDetector, since: RingDetector | None = None) -> str:
 
     A page above ``LARGEST`` bytes is made smaller, as far as it goes, and says what it leaves out.
     """
-    context = build(model) if since is None else build(model, since)
+    context = build.build(model, since)
     drawn: dict[tuple[str, Chart], str] = {}
-    text = render(context, drawn)
+    text = render.render(context, drawn)
     if len(text.encode()) > LARGEST and context.accounts:
-        context = fewer_accounts(context, _that_fit(text.encode()))
-        text = render(context, drawn)
-    while len(text.encode()) > LARGEST and (smaller := shrink(context)) != context:
+        context = shrink.fewer_accounts(context, _that_fit(text.encode()))
+        text = render.render(context, drawn)
+    while len(text.encode()) > LARGEST and (smaller := shrink.shrink(context)) != context:
         context = smaller
-        text = render(context, drawn)
+        text = render.render(context, drawn)
     return text
 
 

@@ -22,6 +22,7 @@ from ringleader.wording import (
     said_of_label,
     said_of_unit,
     say_judged,
+    say_label,
     say_time,
     short_probability,
 )
@@ -100,7 +101,9 @@ class Accounts:
             name=harmless(cell(one.entity, ".15g")),
             back=back,
             standing=f"{rank}, {reviews}; {say_judged(one.row, one.target)}.",
-            label="" if label is None else _sentence(said_of_label(label, one.target, one.without_label)),
+            label=""
+            if label is None
+            else _sentence(said_of_label(label, one.label_kind, one.target, one.without_label)),
             unit=said_of_unit(said[0].unit if said else ""),
             reasons_for=tuple(map(self.shown, one.reasons_for)),
             reasons_against=tuple(map(self.shown, one.reasons_against)),
@@ -129,7 +132,7 @@ class Accounts:
                 p.last,
                 ", ".join(harmless(name, 30) for name in p.where[:3]) + (", …" if p.meetings > 3 else ""),
                 short_probability(p.probability) if p.probability == p.probability else f"score {p.score:.3g}",
-                {1.0: "known bad", 0.0: "known good"}.get(p.label, "" if p.label != p.label else f"{p.label:g}"),
+                f"known {label}" if (label := say_label(p.label, one.label_kind)) else "",
             )
             for p in shown
         )

@@ -39,9 +39,10 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     report = about.check_report(model)
     cores = model.cores()
     wanted = subjects(model)
-    accounts = Accounts(model.snapshot_, _first_accounts(model, wanted))
     same = _same_targets(model, wanted)
-    ranked = [subject for subject in wanted if subject not in same][:MANY_SUBJECTS]
+    distinct = [subject for subject in wanted if subject not in same]
+    ranked = distinct[:MANY_SUBJECTS]
+    accounts = Accounts(model.snapshot_, _first_accounts(model, ranked))
     rankings = [ranking(model, subject, f"ranking{i}", accounts) for i, subject in enumerate(ranked)]
     heldout, heldout_others, heldout_note = _heldout(model, wanted)
     command, notes = about.command(model, report)
@@ -71,7 +72,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
         heldout_others=heldout_others,
         training=_training(model),
         components=_components(model),
-        quality=(*about.quality(model, report), *_left_out(wanted)),
+        quality=(*about.quality(model, report), *_left_out(len(distinct) - len(ranked))),
         examples=about.examples(report),
         modes=about.modes(model, report),
         settings=about.settings(model),
@@ -84,8 +85,8 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     )
 
 
-def _first_accounts(model: RingDetector, wanted: list[Subject]) -> list[tuple[str, Any, str | None]]:
-    first = [(s.mode, s.name, model.scores(s.mode, s.name)["entity"].head(TOP).tolist()) for s in wanted if s.main]
+def _first_accounts(model: RingDetector, ranked: list[Subject]) -> list[tuple[str, Any, str | None]]:
+    first = [(s.mode, s.name, model.scores(s.mode, s.name)["entity"].head(TOP).tolist()) for s in ranked if s.main]
     return first_accounts(first)
 
 
@@ -272,8 +273,6 @@ def _components(model: RingDetector) -> Components | None:
         return None
 
 
-def _left_out(wanted: list[Subject]) -> tuple[str, ...]:
-    over = len(wanted) - MANY_SUBJECTS
-    return (
-        (f"{counted(over, 'further ranking')} left out of this page; ringleader score has them.",) if over > 0 else ()
-    )
+def _left_out(rankings: int) -> tuple[str, ...]:
+    many = f"{counted(rankings, 'further ranking')} left out of this page; ringleader score has them."
+    return (many,) if rankings else ()

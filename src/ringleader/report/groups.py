@@ -11,7 +11,7 @@ from ringleader.errors import SettingsError
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.report.accounts import Accounts
 from ringleader.report.context import CoreMembers, CoreSection, Fact, Table
-from ringleader.wording import counted, harmless, percent, plural, power_of_ten, short_probability
+from ringleader.wording import counted, harmless, percent, plural, power_of_ten, say_label, short_probability
 
 SIDES = {"boost": "boost with high ratings", "attack": "attack with low ratings", "both": "act together"}
 DOUBTED = 0.5
@@ -62,14 +62,14 @@ def _members(
     codes = model.tensor_.vocabulary(mode).lookup(rows["entity"].to_numpy())
     column = "probability" if "probability" in judged and judged["probability"].notna().any() else "score"
     said, label = judged[column].to_numpy(), judged["label"].to_numpy()
-    known = {1.0: "known bad", 0.0: "known good"}
+    kind = _label_kind(model)
     listed = tuple(
         (
             harmless(str(row["entity"])),
             f"{row['strength']:.2f}",
             f"{row['reviews']:,}",
             short_probability(float(said[code])) if column == "probability" else f"{said[code]:.3g}",
-            known.get(float(label[code]), "" if label[code] != label[code] else f"{label[code]:g}"),
+            f"known {word}" if (word := say_label(label[code], kind)) else "",
         )
         for row, code in zip(rows.to_dict("records"), codes, strict=True)
     )
@@ -87,6 +87,10 @@ def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -
     for mode, members in reversed(core.members.items()):
         judged = scores[mode].iloc[members.codes]
         name = harmless(mode, 30)
+        if _label_kind(model) == "real":
+            labelled = int(judged["label"].notna().sum())
+            parts += [f"Of {counted(len(judged), name)}, {labelled:,} are labelled."] if labelled else []
+            continue
         bad, good = int((judged["label"] == 1).sum()), int((judged["label"] == 0).sum())
         if "probability" not in judged or not judged["probability"].notna().any():
             if bad or good:
@@ -100,6 +104,10 @@ def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -
         if doubted > len(judged) / 2:
             parts.append(f"It takes most of these {plural(name)} for honest: the group may be one of shared taste.")
     return " ".join(parts)
+
+
+def _label_kind(model: RingDetector) -> str:
+    return model.labels_.target_kind if model.labels_ is not None else "binary"
 
 
 def people(core: Core) -> str:

@@ -14,7 +14,7 @@ from ringleader.report.accounts import Accounts
 from ringleader.report.context import Change, Since
 from ringleader.report.groups import people
 from ringleader.report.ranking import Subject
-from ringleader.wording import counted, harmless, plural, short_probability
+from ringleader.wording import counted, harmless, plural, say_label, short_probability
 
 LISTED = 10
 """Accounts that are listed for each change."""
@@ -94,7 +94,7 @@ def _why(account: Account, row: dict[str, Any], *, rose: bool) -> str:
     if row["reviews_old"] == row["reviews_old"] and row["reviews"] != row["reviews_old"]:
         why.append(f"{counted(int(row['reviews'] - row['reviews_old']), 'new review')}")
     if row["label"] == row["label"] and row["label_old"] != row["label_old"]:
-        why.append(f"labelled {'bad' if row['label'] > 0 else 'good'} since")
+        why.append(f"labelled {say_label(row['label'], account.label_kind)} since")
     side = account.reasons_for if rose else account.reasons_against
     why += [side[0].sentence] if side else []
     return "; ".join(why) or "others changed around it"
