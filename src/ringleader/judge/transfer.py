@@ -88,7 +88,10 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
     taught = [(target, head, said) for target, head, said in heads if head.kind == "additive"]
     tensor, peers, share = signals.tensor, signals.share.peers, ACTOR_SHARE
     if mode != signals.actor:
-        share = max((_taught(head, _suspected(signals, head)) for _, head, _ in taught), default=0.0)
+        suspected = [_suspected(signals, head) for _, head, _ in taught]
+        known = zip(taught, suspected, strict=True)
+        gain = max((_taught(head, score) for (_, head, _), score in known), default=0.0) if peers.rank == 0 else 0.0
+        share = gather(peers, gain)[0]  # one process loads what it takes
     if not taught or share <= 0:
         return None
     # A victim of an attack is no neighbour: who is rated badly is no friend of the reviewer's.

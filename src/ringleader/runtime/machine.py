@@ -183,11 +183,14 @@ def _windows_memory() -> int | None:
 
 
 def return_memory() -> None:
-    """Give memory that was freed back to the system: the C library of Linux keeps much of it for this process."""
+    """Give memory that was freed back to the system: the C library of Linux, and Arrow, keep much of it."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)
         leave_shared()
+    arrow = sys.modules.get("pyarrow")  # where it is used
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 def leave_shared() -> None:

@@ -18,7 +18,7 @@ from ringleader.runtime.machine import leave_shared, return_memory
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
 
-LEAVE_AFTER = 50
+LEAVE_AFTER = 20
 """Exchanges after which a worker lets go of the memory in which messages came."""
 
 T = TypeVar("T")

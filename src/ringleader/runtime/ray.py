@@ -27,7 +27,7 @@ from ringleader.errors import (
     WorkerLost,
     warn_of,
 )
-from ringleader.runtime.machine import command_line, leave_shared, memory_limit, processors
+from ringleader.runtime.machine import command_line, memory_limit, processors, return_memory
 from ringleader.runtime.peers import Watch, Worker
 from ringleader.settings import Number, Settings, Text, Whole
 from ringleader.wording import counted
@@ -210,7 +210,7 @@ class RayWorkers:
             if self.watch is not None:
                 self.watch(named, exchanges)
             if all(ended):
-                leave_shared()
+                return_memory()
                 return self._get([answer[1] for answer in answers])
             if any(ended):
                 raise RuntimeError("some workers ended their program and others wait for messages")

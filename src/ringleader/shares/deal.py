@@ -15,6 +15,7 @@ from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE
 from ringleader.model.problem import Problem
 from ringleader.shares.ranges import Ranges
+from ringleader.tensor.sparse import group_codes
 
 RANGE = -1
 """The key of the cells of a worker's range of cells; those of its entities of a mode have the mode as key."""
@@ -51,8 +52,8 @@ def deal_cells(problem: Problem, ranges: Ranges, rank: int, key: int) -> Deal:
         own = last - first
     else:
         first, last = ranges.own(key, rank)
-        offsets, cells = problem.tensor.grouping(key)
-        numbers = np.sort(cells[offsets[first] : offsets[last]]).astype(np.int64)
+        column = problem.tensor.coordinates[:, key]
+        numbers = np.flatnonzero((column >= first) & (column < last))
         own = len(numbers)
     weights, heldout = problem.weights, problem.heldout
     return Deal(
@@ -72,7 +73,7 @@ def chunk_places(problem: Problem, ranges: Ranges, rank: int) -> dict[int, Chunk
             column, size = problem.tensor.coordinates[:, mode], ranges.shape[mode]
             before = np.bincount(column[: ranges.cells[rank]], minlength=size)
             inside = np.bincount(column[ranges.cells[rank] : ranges.cells[rank + 1]], minlength=size)
-            places[mode] = ChunkPlaces(before, before + inside, problem.tensor.degrees(mode))
+            places[mode] = ChunkPlaces(before, before + inside, np.bincount(column, minlength=size))
     return places
 
 
@@ -82,10 +83,10 @@ def _behind(problem: Problem, ranges: Ranges, rank: int) -> Numbers:
     ends = [int(_end_of_last_chunk(first, last, size)[0]) for size in (CHUNK, LIKELIHOOD_PIECE)]
     behind: list[npt.NDArray[Any]] = [np.arange(int(last[0]), min(max(ends), ranges.n_cells))]
     for mode, places in chunk_places(problem, ranges, rank).items():
-        offsets, cells = problem.tensor.grouping(mode)
-        begin = offsets[:-1] + places.last
-        end = offsets[:-1] + np.minimum(_end_of_last_chunk(places.first, places.last, CHUNK), places.length)
-        behind += [cells[begin[e] : end[e]] for e in np.flatnonzero(end > begin)]
+        # The cells of an entity behind the range come right behind those in it and before it.
+        offsets, cells = group_codes(problem.tensor.coordinates[int(last[0]) :, mode], ranges.shape[mode])
+        count = np.minimum(_end_of_last_chunk(places.first, places.last, CHUNK), places.length) - places.last
+        behind += [int(last[0]) + cells[offsets[e] : offsets[e] + count[e]] for e in np.flatnonzero(count > 0)]
     return np.unique(np.concatenate(behind)).astype(np.int64)
 
 

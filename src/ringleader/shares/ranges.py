@@ -48,7 +48,8 @@ def cut_ranges(tensor: SparseTensor, config: ModelConfig, workers: int, dealt_fr
     """Ranges of about equal work. The contrast mode is always dealt out: its lists change with every sweep."""
     bounds, dealt = [], []
     for mode, size in enumerate(tensor.shape):
-        cost = np.concatenate([[0], np.cumsum(tensor.degrees(mode) * (1 + config.negatives) + SOLVE_COST)])
+        degrees = np.bincount(tensor.coordinates[:, mode], minlength=size)  # without laying out who has which cells
+        cost = np.concatenate([[0], np.cumsum(degrees * (1 + config.negatives) + SOLVE_COST)])
         wanted = cost[-1] * np.arange(1, workers) / workers
         inner = np.searchsorted(cost, wanted)
         bounds.append(np.concatenate([[0], inner, [size]]).astype(np.int64))
@@ -56,5 +57,5 @@ def cut_ranges(tensor: SparseTensor, config: ModelConfig, workers: int, dealt_fr
     cells = np.linspace(0, tensor.n_cells, workers + 1).astype(np.int64)
     if dealt[0]:
         # Cells are sorted by their first code: those of a range of entities are a range of cells.
-        cells = tensor.grouping(0).offsets[bounds[0]]
+        cells = np.searchsorted(tensor.coordinates[:, 0], bounds[0])
     return Ranges(tensor.shape, tensor.n_cells, tuple(bounds), tuple(dealt), np.asarray(cells, np.int64))
