@@ -72,44 +72,45 @@ class Learning(NamedTuple):
     tolerance: float = 1e-2
 
 
-def log_posterior(rows: Floats, label: Floats, prior: Prior, weights: Floats) -> float:
-    """log P(labels | weights) + log prior, up to a constant; label is 1 or 0."""
-    psi = times_vector(rows, weights)
+def log_posterior(rows: Floats, label: Floats, prior: Prior, weights: Floats, psi: Floats | None = None) -> float:
+    """log P(labels | weights) + log prior, up to a constant; label is 1 or 0. psi : rows times weights, where known."""
+    psi = times_vector(rows, weights) if psi is None else psi
     fit = log_logistic(np.where(label > 0.5, psi, -psi)).sum()
     return float(fit - 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum())
 
 
-def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats) -> Floats:
-    """g = sum (y - sigma) c - (x - m) / v."""
-    return np.asarray(
-        vector_times(label - logistic(times_vector(rows, weights)), rows) - (weights - prior.mean) / prior.variance
-    )
+def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats, psi: Floats | None = None) -> Floats:
+    """g = sum (y - sigma) c - (x - m) / v. psi : rows times weights, where known."""
+    psi = times_vector(rows, weights) if psi is None else psi
+    return np.asarray(vector_times(label - logistic(psi), rows) - (weights - prior.mean) / prior.variance)
 
 
 def fit_logistic(
     rows: Floats, label: Floats, prior: Prior, start: Floats, max_iterations: int, trace: list[float] | None = None
 ) -> Posterior:
     """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it."""
-    weights, value = start, log_posterior(rows, label, prior, start)
+    weights, psi = start, times_vector(rows, start)
+    value = log_posterior(rows, label, prior, start, psi)
+    joint = _joint(rows, prior) if _few(rows) else None
     gap = np.inf
     for _ in range(max_iterations):
         if trace is not None:
             trace.append(value)
-        psi = times_vector(rows, weights)
-        slope = gradient(rows, label, prior, weights)
-        inverse = invert(rows, fisher_weight(psi), prior)
+        slope = gradient(rows, label, prior, weights, psi)
+        inverse = invert(rows, fisher_weight(psi), prior, joint)
         change = inverse.solve(slope)
         gap = math.sqrt(max(float(change @ slope), 0.0))
-        new = log_posterior(rows, label, prior, weights + change)
+        ahead = times_vector(rows, weights + change)
+        new = log_posterior(rows, label, prior, weights + change, ahead)
         if new < value:
-            change = invert(rows, expected_omega(psi), prior).solve(slope)
-            new = log_posterior(rows, label, prior, weights + change)
+            change = invert(rows, expected_omega(psi), prior, joint).solve(slope)
+            ahead = times_vector(rows, weights + change)
+            new = log_posterior(rows, label, prior, weights + change, ahead)
         if new < value:  # at the last digit
             break
-        weights, value = weights + change, new
+        weights, psi, value = weights + change, ahead, new
         if gap < 1e-7:
             break
-    psi = times_vector(rows, weights)
     # The last step was tiny where it converged, so the inverse before it serves.
     return Posterior(weights, psi, inverse, value, gap)
 
@@ -159,12 +160,15 @@ class ByWeights:
 
 
 class ByLabels:
-    """C by Woodbury from an (M, M) block: C = V - V X' W^(1/2) (I + W^(1/2) X V X' W^(1/2))^-1 W^(1/2) X V."""
+    """C by Woodbury from an (M, M) block: C = V - V X' W^(1/2) (I + W^(1/2) X V X' W^(1/2))^-1 W^(1/2) X V.
 
-    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
+    joint : X V X', where it is known.
+    """
+
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior, joint: Floats | None = None) -> None:
         self.variance = prior.variance
         self.spread = rows * prior.variance  # X V
-        self.joint = gram(rows.T, prior.variance)
+        self.joint = _joint(rows, prior) if joint is None else joint
         self.weight = np.sqrt(curvature)
         block = self.joint * self.weight[:, None] * self.weight
         block[np.diag_indices_from(block)] += 1
@@ -186,10 +190,19 @@ class ByLabels:
         return np.asarray(np.maximum(np.diag(self.joint) - (self._halved(self.joint) ** 2).sum(axis=0), 0.0))
 
 
-def invert(rows: Floats, curvature: Floats, prior: Prior) -> Inverse:
-    """The same C by the smaller block."""
-    few = len(rows) < rows.shape[1]
-    return ByLabels(rows, curvature, prior) if few else ByWeights(rows, curvature, prior)
+def invert(rows: Floats, curvature: Floats, prior: Prior, joint: Floats | None = None) -> Inverse:
+    """The same C by the smaller block. joint : X V X', which is the same for every curvature, where it is known."""
+    return ByLabels(rows, curvature, prior, joint) if _few(rows) else ByWeights(rows, curvature, prior)
+
+
+def _few(rows: Floats) -> bool:
+    """Whether there are fewer labels than weights."""
+    return bool(len(rows) < rows.shape[1])
+
+
+def _joint(rows: Floats, prior: Prior) -> Floats:
+    """X V X', (M, M)."""
+    return gram(rows.T, prior.variance)
 
 
 def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:
