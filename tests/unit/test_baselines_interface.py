@@ -119,6 +119,7 @@ def test_misuse_is_named(name):
         ("bnbcp", {"inference": "gibbs"}),
         ("bnbcp", {"epsilon": 1.0}),
         ("bnbcp-svi", {"delay": 0.5}),
+        ("bnbcp-svi", {"delay": 1.0}),
         ("bnbcp-svi", {"decay": 1.5}),
         ("crossspot", {"seeding": "none"}),
         ("multiaspect", {"spike": 0.0}),

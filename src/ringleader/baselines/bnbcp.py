@@ -85,7 +85,7 @@ class BNBCP(Baseline):
         "tol": Number(above=0),
         "n_epochs": Whole(1),
         "batch_size": Whole(1),
-        "delay": Number(least=1),
+        "delay": Number(above=1),  # with 1 the first step would forget everything, also what it learns
         "decay": Number(above=0, most=1),
         "final_passes": Whole(0),
         "label_weight": Number(above=0),

@@ -95,7 +95,7 @@ class Ties:
             raise SettingsError(
                 f"lockstep has {len(lockstep.review_scores)} cells and the tensor {self.tensor.n_cells}; find it anew"
             )
-        self._walks: dict[tuple[str, float, float], Walk] = {}
+        self._walks: dict[tuple[Hashable, ...], Walk] = {}
         self._graphs: dict[tuple[int, int], OwnedGraph] = {}
         self._flows: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = {}
         self._lock = threading.Lock()
@@ -111,17 +111,18 @@ class Ties:
 
     def pairs(self, prior: float = PRIOR) -> Walk:
         """``averaged_over_pairs`` of the actors."""
-        return self._walk(("pairs", prior, 0), lambda: averaged_over_pairs(self.lockstep, prior, self.share.peers))
+        return self._walk(("pairs", prior), lambda: averaged_over_pairs(self.lockstep, prior, self.share.peers))
 
     def entities(self, mode: int) -> Walk:
         """``averaged_over_entities`` of a mode and the actors."""
-        return self._walk(("entities", mode, 0), lambda: averaged_over_entities(self.share, self.lockstep, mode))
+        return self._walk(("entities", mode), lambda: averaged_over_entities(self.share, self.lockstep, mode))
 
-    def shared(self, mode: int, other: int) -> Walk:
+    def shared(self, mode: int, other: int, restart: float) -> Walk:
         """``averaged_over_shared`` of a mode through another."""
-        return self._walk(("shared", mode, other), lambda: averaged_over_shared(self.share, mode, other))
+        key = ("shared", mode, other, restart)
+        return self._walk(key, lambda: averaged_over_shared(self.share, mode, other, restart))
 
-    def _walk(self, key: tuple[str, float, float], make: Callable[[], Walk]) -> Walk:
+    def _walk(self, key: tuple[Hashable, ...], make: Callable[[], Walk]) -> Walk:
         if key not in self._walks:
             self._walks[key] = make()
         return self._walks[key]
@@ -154,7 +155,8 @@ class Ties:
         Labels spread over the graph of the two modes, each tie divided by the root of the degrees at its two ends.
         """
         two_steps = flow.replace(iterations=2 * flow.iterations)
-        spread = self._spread(("shared", mode, other), self.shared(mode, other), self._span(mode), sets, two_steps)
+        walk = self.shared(mode, other, flow.restart)
+        spread = self._spread(("shared", mode, other), walk, self._span(mode), sets, two_steps)
         return [read_folds(q, fold) for q, fold in spread]
 
     def _span(self, mode: int) -> OwnSpan:
@@ -172,14 +174,15 @@ class Ties:
     ) -> list[tuple[Floats, Numbers]]:
         """``spread_labels``, but for sets that flowed before: a decision on one account leaves other modes' alone."""
         keys = [(*kind, flow, _fingerprint(labels)) for labels in sets]
-        missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in self._flows}
+        with self._lock:  # other threads may forget them meanwhile
+            spread = {key: self._flows[key] for key in keys if key in self._flows}
+        missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in spread}
         flowed = spread_labels(walk, own, list(missing.values()), flow, more=more) if missing else []
+        spread.update(zip(missing, flowed, strict=True))
         with self._lock:
-            known: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = dict(self._flows)
-            known.update(zip(missing, flowed, strict=True))
-            latest = [*(key for key in known if key not in keys), *keys][-FLOWS:]
-            self._flows = {key: known[key] for key in latest}
-        return [known[key] for key in keys]
+            others = [(key, known) for key, known in self._flows.items() if key not in spread]
+            self._flows = dict([*others, *((key, spread[key]) for key in keys)][-FLOWS:])
+        return [spread[key] for key in keys]
 
 
 def associate(lockstep: Lockstep, codes: npt.ArrayLike, values: npt.ArrayLike, **flow: Any) -> Floats:
@@ -264,10 +267,10 @@ def averaged_over_entities(share: CellShare, lockstep: Lockstep, mode: int) -> W
     return average
 
 
-def averaged_over_shared(share: CellShare, mode: int, other: int) -> Walk:
+def averaged_over_shared(share: CellShare, mode: int, other: int, restart: float) -> Walk:
     """Numbers of the entities of a mode -> those of whom they share counterparts with: two steps of the graph at once.
 
-    Each of the two steps keeps ``1 - Flow.restart`` of what it carries.
+    Each of the two steps keeps ``1 - restart`` of what it carries.
     """
     graph = cell_graph(share, mode, other, share.home.tensor.counts.astype(np.float64))
     own = np.sqrt(np.asarray(graph.sum(axis=1)).reshape(-1) + SHARED_PRIOR)
@@ -275,7 +278,7 @@ def averaged_over_shared(share: CellShare, mode: int, other: int) -> Walk:
     ends = met.rows(np.sqrt(share.added(other, graph.indices, graph.data) + SHARED_PRIOR))
     graph.data /= np.repeat(own, np.diff(graph.indptr)) * ends[met.places(graph.indices)]
     there, back = both_ways(share.peers, graph, share.bounds[mode], share.bounds[other])
-    keep = 1 - Flow().restart
+    keep = 1 - restart
 
     def average(q: Floats) -> Floats:
         return np.asarray(keep * (there @ (back @ q)))
