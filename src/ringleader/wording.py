@@ -116,6 +116,11 @@ def plural(name: str) -> str:
     return name if name.endswith("s") else f"{name}s"
 
 
+def capitalised(text: str) -> str:
+    """A text that begins with a capital letter; the others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def percent(share: float) -> str:
     """A share as a person reads it: 31%, 4.2%, 0.03%."""
     if share == 0 or share >= 0.0995:

@@ -122,6 +122,20 @@ def test_a_batch_is_taken_back_whole_but_for_what_was_taken_back_before(store: D
     assert len(store.events()) == 6
 
 
+def test_a_batch_that_is_taken_back_by_the_same_request_again_is_answered_as_before(store: DecisionStore) -> None:
+    store.append([seller(f"s{i}") for i in range(4)], key="core", who="ada")
+    store.revert(3, key="alone", who="ada")  # takes all of them back
+    store.append([seller("s9")], key="k", who="ada")
+    made, new = store.revert(3, key="alone", who="ada")
+    assert not new and [event.reverts for event in made] == [1, 2, 3, 4]
+    assert store.revert(1, key="alone", who="ada") == (made, False)
+    with pytest.raises(ConflictError):
+        store.revert(3, key="another", who="ada")
+    for key in ("alone", "core"):
+        with pytest.raises(SettingsError, match="was used for another decision"):
+            store.revert(9, key=key, who="ada")
+
+
 def test_labels_are_the_newest_verdicts_and_unsure_has_none(store: DecisionStore) -> None:
     store.append([seller("s1"), seller("s2", "good"), seller("s3", "unsure")], key="a", who="ada")
     store.append([seller("s1", "good")], key="b", who="bob")

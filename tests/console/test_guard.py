@@ -238,7 +238,7 @@ def test_a_long_query_is_refused(shared: Opened, let_in: dict[str, str]) -> None
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
 def test_a_form_leads_back_to_the_console_alone(shared: Opened, let_in: dict[str, str], back: str) -> None:
-    form = f"mode=seller&code=3&verdict=unsure&back={back}"
+    form = f"mode=seller&entity=s3&verdict=unsure&back={back}"
     sent = {**let_in, "Content-Type": "application/x-www-form-urlencoded"}
     status, headers, _ = ask(shared, "POST", "/decide", sent, form)
     assert (status, headers["location"]) == (303, "/")

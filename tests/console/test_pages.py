@@ -18,6 +18,7 @@ from ringleader.console.decisions import DecisionStore
 from ringleader.errors import StorageError
 from ringleader.wording import cell
 
+HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 PAGES = [
     *(
         "/",
@@ -116,7 +117,7 @@ def test_a_decision_by_a_form_goes_to_the_next_account(opened: Opened) -> None:
     client = opened.client()
     page = client.get("/queue?mode=seller&by=top").text
     first = re.search(r'data-entity="(\w+)"', page)[1]  # type: ignore[index]
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    fields = dict(HIDDEN.findall(page))
     answer = client.post(
         "/decide", data={**fields, "back": html.unescape(fields["back"]), "verdict": "bad", "note": "n"}
     )
@@ -126,6 +127,22 @@ def test_a_decision_by_a_form_goes_to_the_next_account(opened: Opened) -> None:
     again = client.post("/decide", data={**fields, "key": "other", "verdict": "good"})
     assert again.status_code == 409 and "Decided meanwhile" in again.text
     assert "1 decided" in client.get("/queue?mode=seller").text
+
+
+def test_a_form_means_the_account_that_it_showed_whatever_its_number_is_now(opened: Opened) -> None:
+    client, live, store = opened.client(), opened.console.live, opened.console.live.store
+    page = client.get("/sellers/s3").text
+    fields = {name: html.unescape(value) for name, value in HIDDEN.findall(page)}
+    table = MARKET.ring_table()
+    left = table[~table["seller"].isin(["s1", "s2", "s4"])]
+    MARKET.detector().fit(rl.read_reviews(left)).save(opened.folder, overwrite=True)
+    wait_until(opened, lambda: live.served.populations[live.served.mode("seller")].code("s4") is None)
+    assert client.post("/decide", data={**fields, "verdict": "bad"}).status_code == 303
+    assert [event.entity for event in store.events()] == ["s3"]
+    for address, verdict in (("/decide", "unsure"), ("/whatif", "bad")):
+        gone = client.post(address, data={**fields, "entity": "s4", "verdict": verdict})
+        assert gone.status_code == 404 and "There is no seller 's4'" in html.unescape(gone.text)
+    assert store.last == 1
 
 
 def test_a_core_is_decided_as_one_and_taken_back_as_one(opened: Opened) -> None:
@@ -195,8 +212,7 @@ def test_the_first_page_says_what_changed_since_the_last_look(opened: Opened) ->
 
 def test_what_if_tells_who_would_move_and_decides_nothing(opened: Opened) -> None:
     client = opened.client()
-    code = opened.console.live.served.standing("seller").population.code("rings5")
-    answer = client.post("/whatif", data={"mode": "seller", "code": code, "verdict": "bad"})
+    answer = client.post("/whatif", data={"mode": "seller", "entity": "rings5", "verdict": "bad"})
     assert answer.status_code == 200 and "If rings5 were bad" in answer.text and answer.text.count("<tr>") == 11
     assert opened.console.live.store.last == 0 and opened.console.live.served.number == 1
 
@@ -341,12 +357,13 @@ def test_copying_a_model_with_its_log_keeps_the_decisions(opened: Opened, tmp_pa
 def test_the_end_of_the_queue_says_what_is_left(opened: Opened) -> None:
     client = opened.client()
     served = opened.console.live.served
-    everybody = range(served.populations[served.mode("seller")].size)
-    passed = ",".join(map(str, everybody))
+    population = served.populations[served.mode("seller")]
+    everybody = population.entities(range(population.size))
+    passed = ",".join(map(str, range(population.size)))
     text = client.get("/queue/card", params={"mode": "seller", "not": passed}).text
     assert "that you passed over are left; all others are decided or known." in text and "Begin again" in text
-    for code in everybody:
-        data = {"mode": "seller", "code": code, "verdict": "unsure"}
+    for entity in everybody:
+        data = {"mode": "seller", "entity": entity, "verdict": "unsure"}
         assert client.post("/decide", data=data).status_code == 303
     text = client.get("/queue/card", params={"mode": "seller", "not": passed}).text
     assert "Every seller is decided or known." in text and "passed over" not in text

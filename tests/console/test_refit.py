@@ -7,6 +7,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from ringleader.console.decisions import DecisionStore, Draft
 from ringleader.console.guard import Keys
 from ringleader.console.live import Live
 from ringleader.console.refit import NICENESS, CancelledError, Refitter, derive, open_live
+from ringleader.errors import LabelError
 from ringleader.signals.lockstep import association
 from ringleader.snapshot import load, preparations, update
 
@@ -203,6 +205,50 @@ def test_a_decision_does_not_wait_for_preparations(
     assert prepared == [0, 1]
 
 
+@pytest.mark.parametrize("fault", [ValueError("odd numbers"), LabelError("odd labels")])
+def test_preparations_that_fail_are_told_and_the_worker_goes_on(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    store, live, worker = parts
+    errors, failed, done = list[str](), threading.Event(), threading.Event()
+
+    def fail(*arguments: Any) -> Any:
+        raise fault
+
+    def look(event: Mapping[str, Any]) -> None:
+        if event["kind"] == "refit" and event["state"] == "failed":
+            failed.set()
+        if live.served.until == 1:
+            done.set()
+
+    monkeypatch.setattr("ringleader.console.refit.preparations", fail)
+    worker.on_error = errors.append
+    live.listen(look)
+    worker.start()
+    assert failed.wait(60) and len(errors) == 1 and str(fault) in errors[0]
+    decide(store, "rings5", "bad")
+    worker.wake()
+    assert done.wait(60)
+    worker.stop()
+
+
+def test_a_model_that_was_replaced_leaves_the_memory(
+    parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, live, worker = parts
+    monkeypatch.setattr("ringleader.console.refit.LOOK_SECONDS", 0.02)
+    old, done = weakref.ref(worker.base.signals), threading.Event()
+    prepared, manifest = threading.Event(), live.folder / "manifest.json"
+    monkeypatch.setattr(worker, "_warm_up", prepared.set)
+    live.listen(lambda event: done.set() if event["kind"] == "run" else None)
+    worker.start()
+    assert prepared.wait(60)
+    os.utime(manifest, (1, 1))
+    assert done.wait(60)
+    worker.stop()
+    assert old() is None and worker.base.signals is not None
+
+
 def test_preparations_leave_no_label_to_flow_that_is_known_already(
     parts: tuple[DecisionStore, Live, Refitter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,9 +260,9 @@ def test_preparations_leave_no_label_to_flow_that_is_known_already(
     flowed = list[int]()
     original = association.spread_labels
 
-    def count(walk: Any, n: int, *arguments: Any, **settings: Any) -> Any:
-        flowed.append(n)
-        return original(walk, n, *arguments, **settings)
+    def count(walk: Any, own: association.OwnSpan, *arguments: Any, **settings: Any) -> Any:
+        flowed.append(own.total)
+        return original(walk, own, *arguments, **settings)
 
     monkeypatch.setattr(association, "spread_labels", count)
     served = worker.refit_now()

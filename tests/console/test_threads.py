@@ -25,7 +25,7 @@ def test_long_questions_hold_up_no_page_and_come_one_at_a_time(opened: Opened, m
     monkeypatch.setattr("ringleader.console.pages.what_if", slow)
     clients = [opened.client() for _ in range(PAGES + 2)]
     with ThreadPoolExecutor(len(clients)) as people:
-        form = {"mode": "seller", "code": 1, "verdict": "bad"}
+        form = {"mode": "seller", "entity": "s1", "verdict": "bad"}
         answers = [people.submit(client.post, "/whatif", data=form) for client in clients]
         assert asked.acquire(timeout=60)
         client = opened.client()
@@ -57,3 +57,28 @@ def test_pages_hold_up_no_decision(opened: Opened, monkeypatch: pytest.MonkeyPat
         finally:
             go_on.set()
         assert [answer.result(60).status_code for answer in answers] == [200] * len(clients)
+
+
+def test_a_log_that_another_process_writes_holds_up_only_who_reads_it(opened: Opened) -> None:
+    clients = [opened.client() for _ in range(3)]
+    released, held = threading.Event(), threading.Event()
+
+    def hold() -> None:  # as a write does while it waits for its turn
+        with opened.console.live.store._lock:
+            held.set()
+            assert released.wait(60)
+
+    labels = {"file": ("labels.csv", "mode,entity,label\nseller,s4,1\n")}
+    with ThreadPoolExecutor(3) as people:
+        people.submit(hold)
+        assert held.wait(60)
+        try:
+            events = people.submit(lambda: clients[0].stream("GET", "/events").__enter__())
+            preview = people.submit(lambda: clients[1].post("/decisions/import", files=labels))
+            assert events.result(60).status_code == 200  # now it waits for the log
+            assert clients[2].get("/healthz", timeout=20).status_code == 200
+            assert not preview.done()
+        finally:
+            released.set()
+        assert preview.result(60).status_code == 200
+        events.result().close()

@@ -21,7 +21,7 @@ from ringleader.explain.account import PARTNERS
 from ringleader.explain.account import account as describe
 from ringleader.explain.parts import AccountReviews
 from ringleader.snapshot import Snapshot
-from ringleader.wording import cell, counted, harmless, number, plural, rounded_percent
+from ringleader.wording import capitalised, cell, counted, harmless, number, plural, rounded_percent
 
 KEPT = 256
 """Accounts that are remembered, the latest."""
@@ -96,10 +96,10 @@ def card(
         "row": row,
         "run": served.number,
         "of": account.of,
-        "note": account.note[:1].upper() + account.note[1:] + ".",
+        "note": capitalised(account.note) + ".",
         "reasons_for": [_reason(served, addresses, r) for r in account.reasons_for[:most]],
         "reasons_against": [_reason(served, addresses, r) for r in account.reasons_against[:most]],
-        "nothing_against": NOTHING_AGAINST[:1].upper() + NOTHING_AGAINST[1:] + ".",
+        "nothing_against": capitalised(NOTHING_AGAINST) + ".",
         "activity": activity(account, brief),
         "reviews": reviews(served, addresses, account, marked=True) if brief else reviews(served, addresses, account),
     }
@@ -111,7 +111,7 @@ def _reason(served: Served, addresses: Addresses, reason: Reason) -> dict[str, A
         text = str(part) or '""'
         parts.append({"text": text, "url": _mention_url(served, addresses, part) if isinstance(part, Mention) else ""})
     if parts:
-        parts[0]["text"] = parts[0]["text"][:1].upper() + parts[0]["text"][1:]
+        parts[0]["text"] = capitalised(parts[0]["text"])
     amount = f"{reason.amount:+.2f}" if reason.amount is not None else ""
     return {"parts": parts, "amount": amount, "unit": reason.unit}
 

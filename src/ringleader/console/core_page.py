@@ -19,7 +19,7 @@ from ringleader.plot.charts import Chart
 from ringleader.plot.core_data import has_ratings, has_times, matrix, ratings, timeline
 from ringleader.report.svg import svgs
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import counted, harmless, plural, power_of_ten
+from ringleader.wording import capitalised, counted, harmless, plural, power_of_ten
 
 MEMBERS = 60
 """Members of a core that are shown, in each mode."""
@@ -137,7 +137,7 @@ def core_context(
         members.append(
             {
                 "mode": mode,
-                "heading": heading[:1].upper() + heading[1:],
+                "heading": capitalised(heading),
                 "rows": rows,
                 "total": len(codes),
                 "open": len(open_members(console, served, core, mode)),

@@ -137,7 +137,7 @@ class DecisionStore:
         with self._lock:
             with self._writing():
                 known = [self._by_key[k] for k in keys if k in self._by_key]
-                if known or key in self._by_key:
+                if known or key in self._by_key or f"{key}/0" in self._by_key:
                     check_replay(known, drafts, key)
                     return known, False
                 if expected is not None:
@@ -158,10 +158,12 @@ class DecisionStore:
             decision = self._by_id.get(number)
             if decision is None:
                 raise SettingsError(f"there is no decision {number}")
-            together = [decision]
+            batch = [decision]
             if decision.batch is not None:
-                together = [e for e in self._events if e.batch == decision.batch and e.id not in self._reverted]
-            drafts = [Draft(e.mode, e.entity, e.target, "revoke", note, reverts=e.id) for e in together or [decision]]
+                batch = [e for e in self._events if e.batch == decision.batch]
+            together = [e for e in batch if e.id in self._taken_back_by(key)]  # the same request again
+            together = together or [e for e in batch if e.id not in self._reverted] or [decision]
+            drafts = [Draft(e.mode, e.entity, e.target, "revoke", note, reverts=e.id) for e in together]
         return self.append(drafts, key=key, who=who)
 
     def record_run(self, until: int, pinned: bool, about: Mapping[str, Any]) -> RunRecord:
@@ -278,6 +280,16 @@ class DecisionStore:
     @property
     def _last(self) -> int:
         return self._events[-1].id if self._events else 0
+
+    def _taken_back_by(self, key: str) -> set[int]:
+        """The decisions that a request with this key took back."""
+        first = self._by_key.get(key) or self._by_key.get(f"{key}/0")
+        if first is None or first.reverts is None:
+            return set()
+        made = (
+            [first] if first.batch is None else self._events[bisect_left(self._events, first.id, key=lambda e: e.id) :]
+        )
+        return {e.reverts for e in made if e.reverts is not None and e.batch == first.batch}
 
     def _insert(self, decisions: Sequence[Decision]) -> None:
         row = f"({', '.join('?' * len(Decision._fields))})"

@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from anyio import to_thread
+
 from ringleader.console.live import Live
 from ringleader.wording import json_ready
 
@@ -37,7 +39,8 @@ async def stream(live: Live) -> AsyncIterator[bytes]:
     stop = live.listen(listener)
     try:
         served = live.served
-        hello = {"kind": "hello", "run": served.number, "last": live.store.last, "sentence": served.sentence}
+        last = await to_thread.run_sync(lambda: live.store.last)  # waits while another process writes the log
+        hello = {"kind": "hello", "run": served.number, "last": last, "sentence": served.sentence}
         yield encoded({**hello, "refit": dict(live.refit_state)})
         while True:
             try:

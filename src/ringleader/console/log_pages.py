@@ -89,12 +89,14 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
 
     @router.post("/decisions/import")
     async def preview(request: Request, file: Annotated[UploadFile, File()]) -> Response:
-        served = live.served
-        about = await console.threads.long(lambda: compare(pages, served, read_upload(file)))
-        stage = staged.add(about.pop("drafts"))
-        return pages.render(
-            request, served, "preview.html.j2", **about, stage=stage, file=Path(file.filename or "file").name
-        )
+        served, name = live.served, Path(file.filename or "file").name
+
+        def compared() -> Response:
+            about = compare(pages, served, read_upload(file))
+            stage = staged.add(about.pop("drafts"))
+            return pages.render(request, served, "preview.html.j2", **about, stage=stage, file=name)
+
+        return await console.threads.long(compared)
 
     @router.post("/decisions/import/{stage}")
     async def take_in(request: Request, stage: str) -> Response:

@@ -12,7 +12,7 @@ from ringleader.console.decisions import Decision
 from ringleader.console.live import Served, since_last_look
 from ringleader.console.queue import upcoming
 from ringleader.console.shell import Pages
-from ringleader.wording import counted, harmless, plural
+from ringleader.wording import capitalised, counted, harmless, plural
 
 LATEST = 50
 """Decisions over which the precision is counted."""
@@ -90,13 +90,9 @@ def _upcoming(pages: Pages, served: Served) -> list[dict[str, Any]]:
         codes = upcoming(served, mode, "top", decided, SHOWN)
         groups.append(
             {
-                "heading": _title(plural(harmless(mode, 30))),
+                "heading": capitalised(plural(harmless(mode, 30))),
                 "url": with_query("/queue", {"mode": mode, "by": "top"}),
                 "rows": page_rows(pages.console, served, pages.addresses(served), mode, codes),
             }
         )
     return groups
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]

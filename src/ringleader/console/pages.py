@@ -23,7 +23,7 @@ from ringleader.console.shell import Pages
 from ringleader.console.whatif import what_if
 from ringleader.errors import SettingsError
 from ringleader.known.labels import DEFAULT_TARGET
-from ringleader.wording import counted, harmless, plural
+from ringleader.wording import capitalised, counted, harmless, plural
 
 __all__ = ["Pages", "page_router"]
 
@@ -160,19 +160,15 @@ def page_router(pages: Pages) -> APIRouter:
     def decide(
         request: Request,
         mode: Annotated[str, Form(max_length=200)],
-        code: Annotated[int, Form(ge=0)],
         verdict: Annotated[str, Form(pattern="^(bad|good|unsure)$")],
+        entity: Annotated[str, Form(max_length=100_000)] = "",  # there are accounts without a name
         target: Annotated[str, Form(max_length=200)] = "",
         note: Annotated[str, Form(max_length=2_000)] = "",
         head: Annotated[int | None, Form(ge=0)] = None,
         key: Annotated[str | None, Form(max_length=200)] = None,
         back: Annotated[str, Form(max_length=8_000)] = "/",
     ) -> Response:
-        served = live.served
-        population = served.populations[served.mode(mode)]
-        if code >= population.size:
-            raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
-        draft = console.draft(served, mode, population.entity(code), verdict, note, target or None)  # type: ignore[arg-type]
+        draft = console.draft(live.served, mode, entity, verdict, note, target or None)  # type: ignore[arg-type]
         console.decide([draft], key=key, who=console.who(request.cookies), expected=head)
         return RedirectResponse(own_address(back), 303)
 
@@ -253,12 +249,11 @@ def page_router(pages: Pages) -> APIRouter:
     @router.post("/whatif")
     async def ask(
         mode: Annotated[str, Form(max_length=200)],
-        code: Annotated[int, Form(ge=0)],
         verdict: Annotated[str, Form(pattern="^(bad|good)$")],
+        entity: Annotated[str, Form(max_length=100_000)] = "",
     ) -> Response:
         served = live.served
-        if code >= served.populations[served.mode(mode)].size:
-            raise UnknownError(f"there is no {harmless(mode, 30)} with the number {code}")
+        code = console.code(served, mode, entity)
         why_not = can_learn(console.worker.base)
         if why_not:
             raise SettingsError(why_not)
@@ -314,9 +309,9 @@ def page_router(pages: Pages) -> APIRouter:
             request,
             served,
             "list.html.j2",
-            heading=_title(plural(harmless(mode, 30))),
+            heading=capitalised(plural(harmless(mode, 30))),
             total=standing.population.size,
-            note=f"Most suspicious first. {_title(note)}.",
+            note=f"Most suspicious first. {capitalised(note)}.",
             url=addresses.listing(mode),
             filters=shown,
             choices={**CHOICES, "core": [("", "any"), ("any", "in a core"), *numbers]},
@@ -361,7 +356,6 @@ def page_router(pages: Pages) -> APIRouter:
             back=url,
             reviews_url=with_query("/reviews", {"mode": mode, "code": code, "target": target}),
             mode=mode,
-            code=code,
             learns=not why_not,
             why_not=why_not,
         )
@@ -390,7 +384,3 @@ def _number(text: str) -> float | None:
 def _whole(text: str) -> int | None:
     value = _number(text)
     return None if value is None else int(max(min(value, 2**62), -(2**62)))
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ringleader.console.deciding import OtherModelError, UnknownError
-from ringleader.errors import ConflictError, ModelFileError, RingleaderError, StorageError
+from ringleader.errors import ConflictError, ModelBusyError, ModelFileError, RingleaderError, StorageError
 from ringleader.wording import json_ready
 
 TITLES = {
@@ -19,6 +19,7 @@ TITLES = {
     415: "Not JSON",
     422: "Makes no sense",
     500: "A mistake of the console",
+    503: "Busy",
     507: "Not saved",
 }
 
@@ -41,6 +42,8 @@ def status_of(error: RingleaderError) -> int:
         return 412
     if isinstance(error, ConflictError):
         return 409
+    if isinstance(error, ModelBusyError):
+        return 503
     if isinstance(error, (StorageError, ModelFileError)):
         return 507
     return 422

@@ -101,6 +101,7 @@ class Refitter:
         self._rested = 0.0
         self._generation = 0
         self._stopped = False
+        self._replaced = False  # whether the model that is frozen is one that was served before
         self._thread: threading.Thread | None = None
         self._manifest = self._manifest_time()
         self.on_error: Callable[[str], None] = lambda text: None
@@ -150,13 +151,17 @@ class Refitter:
 
     def _work(self) -> None:
         step_back()
-        self._warm_up()
+        try:
+            self._warm_up()
+        except Exception as error:  # a refit may find more than this did, so the thread goes on
+            self._tell_failure(error)
         gc.freeze()  # what stays is looked through no more: that took 100 ms of everybody, every few seconds
         while self._wait():
             started = time.monotonic()
             try:
                 self._reload_if_changed()
                 self.refit_now()
+                self._let_go()
             except CancelledError:
                 continue
             except Exception as error:  # the console goes on with the snapshot it has, and says so
@@ -180,13 +185,10 @@ class Refitter:
         if can_learn(self.base):
             return
         target = next(iter(served.standings.values())).target or DEFAULT_TARGET
-        try:
-            for prepare in preparations(served.snapshot, target, list(served.standings)):
-                if self._wanted or self._stopped:
-                    return
-                prepare()
-        except RingleaderError as error:
-            self.on_error(f"refits will fail: {error}")
+        for prepare in preparations(served.snapshot, target, list(served.standings)):
+            if self._wanted or self._stopped:
+                return
+            prepare()
 
     def _wait(self) -> bool:
         """Sleeps until there is something to learn; False at the end."""
@@ -271,6 +273,15 @@ class Refitter:
         if moment != self._manifest:
             self.base, _ = load(self.live.folder)
             self._manifest = moment
+            self._replaced = True
+
+    def _let_go(self) -> None:
+        """Gives back the memory of a model that was replaced: it was frozen, and has references to itself."""
+        if self._replaced:
+            self._replaced = False
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
 
     def _manifest_time(self) -> int:
         try:

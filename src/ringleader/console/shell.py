@@ -16,7 +16,7 @@ from ringleader.console.deciding import Console
 from ringleader.console.live import Served
 from ringleader.console.problems import TITLES
 from ringleader.console.refit import can_learn
-from ringleader.wording import cell, harmless, plural
+from ringleader.wording import capitalised, cell, harmless, plural
 
 NOTHING_KNOWN = (
     "Nothing is known yet: accounts are ranked by what the reviews alone say. The first decisions teach most."
@@ -77,7 +77,7 @@ class Pages:
         """What the frame of a page shows."""
         addresses, path = self.addresses(served), request.url.path
         named = [("/", "Overview"), ("/queue", "Queue")]
-        named += [(addresses.listing(mode), _title(plural(harmless(mode, 20)))) for mode in served.modes]
+        named += [(addresses.listing(mode), capitalised(plural(harmless(mode, 20)))) for mode in served.modes]
         named += [("/cores", "Cores"), ("/decisions", "Decisions"), ("/runs", "Runs"), ("/help", "Help")]
         return {
             "nav": [{"url": url, "name": name, "current": _is_at(path, url)} for url, name in named],
@@ -129,10 +129,6 @@ def _name(text: object, limit: int = 60) -> str:
 
 def _digits(value: object, form: str = ".3g") -> str:
     return cell(value, form)
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _is_at(path: str, url: str) -> bool:
