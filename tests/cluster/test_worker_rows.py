@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from in_process import InProcess, Mortal
 from model_folders import folder_bytes
@@ -93,12 +95,14 @@ def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: 
 
     programs: list[str] = []
     detector = rl.RingDetector(**{**SETTINGS, "epochs": 1})
-    detector.fit(reviews, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
-    for name in ("_keep_evidence", "_label_free", "write_held"):
-        call = programs.index(name) + 1
+    names = rl.read_reviews(reviews).vocabulary("reviewer").decode(np.arange(20))
+    known = pd.DataFrame({"mode": "reviewer", "entity": names, "label": np.arange(20) % 2})
+    detector.fit(reviews, known, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
+    last = len(programs) - programs[::-1].index("write_held")  # when what was written before is let go of
+    for call in (*(programs.index(name) + 1 for name in ("_keep_evidence", "_label_free", "_judge")), last):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
-            detector.fit(reviews, checkpoint=tmp_path / name, runtime=Mortal(2, {call}))
-        assert folder_bytes(tmp_path / name) == folder_bytes(tmp_path / "one")
+            detector.fit(reviews, known, checkpoint=tmp_path / str(call), runtime=Mortal(2, {call}))
+        assert folder_bytes(tmp_path / str(call)) == folder_bytes(tmp_path / "one")
 
 
 def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path, reviews: Path) -> None:

@@ -78,6 +78,7 @@ class HeldSignals:
         self.cluster, self.columns, self.find_evidence = cluster, columns, find_evidence
         self._restarts = -1
         self._targets: tuple[Any, ...] | None = None
+        self._written: list[str] = []  # parts
         parts = self._find()
         held = {
             part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
@@ -141,6 +142,8 @@ class HeldSignals:
     def write(self, part: str, on_driver: Mapping[str, Any], spans: Spans, write: Write) -> list[Any]:
         """The arrays of a part in pieces, each written by a worker; what ``write`` returned, in their order.
 
+        Workers let go of them when the next part is written; new workers would find them again.
+
         on_driver : the other arrays of the part; spans : as ``ClusterLearner.write_rows``.
         """
 
@@ -149,12 +152,11 @@ class HeldSignals:
             first = sorted(self.with_workers).index(part)  # small parts are not all written by the same worker
             writers = [(first + number * count // len(spans)) % count for number in range(len(spans))]
             small = [{name: _rows(on_driver[name], span[name]) for name in span if name in on_driver} for span in spans]
-            return [
-                (part, spans, writers, [own if writers[n] == rank else {} for n, own in enumerate(small)], write)
-                for rank in range(count)
-            ]
+            of_rank = [[own if writers[n] == rank else {} for n, own in enumerate(small)] for rank in range(count)]
+            return [(part, self._written, spans, writers, own, write) for own in of_rank]
 
-        results: list[dict[int, Any]] = self.cluster.run(write_held, arguments, before=[self._find_again])
+        results: list[dict[int, Any]] = self.cluster.run(write_held, arguments, before=[self._find_again], cells=False)
+        self._written.append(part)
         written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]
 
@@ -162,7 +164,7 @@ class HeldSignals:
         """The arrays of a part that lie with the workers."""
         names = sorted(self.with_workers[part])
         shares = self.cluster.run(
-            held_rows, lambda: [(part, names)] * self.cluster.workers.count, before=[self._find_again]
+            held_rows, lambda: [(part, names)] * self.cluster.workers.count, before=[self._find_again], cells=False
         )
         return {name: np.concatenate([arrays[name] for arrays in shares]) for name in names}
 

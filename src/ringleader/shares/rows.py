@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.runtime.machine import leave_shared
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.part import Part, Rows
 from ringleader.shares.ranges import Ranges
 
 CARRIED = ("factors", "second", "first")
 """Arrays of a state whose rows are where their entities are."""
+
+LARGE_BLOCK = 2**23
+"""Bytes of a block from which the memory in which it came is let go of before the next is read."""
 
 Array = npt.NDArray[Any]
 Span = tuple[int, int]
@@ -72,12 +76,18 @@ def write_held(
     memory: dict[str, Any],
     peers: Peers,
     part: str,
+    written: Sequence[str],
     spans: Spans,
     writers: list[int],
     on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
-    """In a worker: the same of arrays that every worker holds a range of rows of, in the order of their numbers."""
+    """In a worker: the same of arrays that every worker holds a range of rows of, in the order of their numbers.
+
+    written : parts that are needed no more
+    """
+    for name in written:
+        memory["held"].pop(name, None)
     held: dict[str, Array] = memory["held"][part]
     counts = gather(peers, {name: len(array) for name, array in held.items()})
     first = {name: sum(count[name] for count in counts[: peers.rank]) for name in held}
@@ -126,6 +136,8 @@ def _write(
             arrays[name] = np.zeros((high - low, *like[name].shape[1:]), like[name].dtype)
         for _, name, low, block in sent.get(number, ()):
             arrays[name][low : low + len(block)] = block
+            if block.nbytes >= LARGE_BLOCK:
+                leave_shared()  # where it came in
         results[number] = write(number, arrays)
     return results
 

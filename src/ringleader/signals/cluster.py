@@ -18,6 +18,8 @@ from ringleader.tensor.sparse import SparseTensor
 
 FOUND = ("lockstep", "evidence", "label_free", "held")
 """Names in the memory of workers of what they found and keep: of reviews, and by part of a model."""
+SOURCES = FOUND[:-1]
+"""Those that are needed no more once heads are fitted: what of them is written is held by part."""
 
 
 class ClusterSignals:
@@ -52,11 +54,11 @@ class ClusterSignals:
         places: list[int] = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
         return places
 
-    def release(self, *, results: bool = False) -> None:
-        """Give back the memory of the workers: of their cells, and of what they found where ``results``."""
+    def release(self, found: Iterable[str] = ()) -> None:
+        """Give back the memory of the workers: of their cells, and of what they found under these names."""
+        names = ("cells", *found)
         self._dealt = False
-        self._has_lockstep = self._has_lockstep and not results
-        names = ("cells", *(FOUND if results else ()))
+        self._has_lockstep = self._has_lockstep and "lockstep" not in names
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones
             self.workers.run(_release, [(names,)] * self.workers.count)
 
@@ -65,8 +67,12 @@ class ClusterSignals:
         call: Callable[..., Any],
         arguments: Callable[[], Sequence[tuple[Any, ...]]],
         before: Iterable[Callable[[], object]] = (),
+        *,
+        cells: bool = True,
     ) -> list[Any]:
         """``call(memory, peers, *arguments()[p])`` in every worker p, which holds its cells (``held_cells``).
+
+        cells : whether it needs them
 
         Arguments are asked for when the cells are dealt: new workers may be fewer. before : what is done first, before
         they hold the cells, and by new workers again; where one is lost in it, it raises.
@@ -77,7 +83,8 @@ class ClusterSignals:
                 self._forget()
             for step in before:
                 step()
-            self._deal()
+            if cells:
+                self._deal()
             return self.workers.run(call, arguments())
 
         return repeat(self.workers, work, self._forget, "find the signals", "the signals were looked for")

@@ -26,7 +26,7 @@ from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Runtime, Workers, started
-from ringleader.signals.cluster import ClusterSignals
+from ringleader.signals.cluster import FOUND, SOURCES, ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from
 from ringleader.snapshot.folder import KEEP, Stored
@@ -200,7 +200,7 @@ def _learn(
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
         fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge))
-        cluster.release(results=writer is None)
+        cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
@@ -212,7 +212,7 @@ def _learn(
         return fitted, None
     writer.save(fitted, held)
     if cluster is not None:
-        cluster.release(results=True)
+        cluster.release(FOUND)
     elif not is_large(max(tensor.shape)):
         return fitted, writer.stored
     return writer.read_back(fitted), writer.stored
