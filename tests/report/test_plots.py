@@ -18,7 +18,7 @@ from matplotlib.dates import num2date
 from ring_market import detector, ring_labels, ring_table
 
 import ringleader as rl
-from ringleader.errors import SettingsError
+from ringleader.errors import LabelError, SettingsError
 from ringleader.plot import core_data
 from ringleader.plot.account_data import calibration
 from ringleader.plot.charts import Timeline
@@ -89,6 +89,19 @@ def test_calibration_shows_the_rare_high_probabilities_too() -> None:
     few = calibration(labels[-30:], score[-30:], "seller", "abuse")
     assert len(few.x) == 1 and "too few to go by" in few.title
     assert chart.reference != "chance"
+
+
+def test_where_no_account_is_left_to_measure_on_every_curve_says_so(model: rl.RingDetector) -> None:
+    assert model.labels_ is not None
+    for curve in (rl.plot.roc, rl.plot.precision_recall, rl.plot.calibration):
+        with pytest.raises(LabelError, match="evaluation needs both bad and good accounts"):
+            curve(model, "seller", truth=model.labels_)
+
+
+def test_scores_are_of_the_target_that_the_model_has() -> None:
+    model = detector().fit(rl.read_reviews(ring_table()), rl.read_labels(ring_labels().assign(target="risk")))
+    assert "a probability of risk above 50%" in rl.plot.scores(model, "seller").get_title(loc="left")
+    plt.close("all")
 
 
 def test_what_cannot_be_drawn_says_why(model: rl.RingDetector) -> None:

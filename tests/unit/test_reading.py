@@ -194,6 +194,21 @@ def test_dates_written_as_numbers_are_dates_in_every_type(kind: Any, tmp_path: P
         assert tensor.report.warnings == ()
 
 
+@pytest.mark.parametrize(("early", "warned"), [(4, False), (5, False), (6, True), (10, True)])
+def test_times_before_1995_are_warned_of_where_most_are_so_in_every_format(
+    early: int, warned: bool, tmp_path: Path
+) -> None:
+    times = [700_000_000 + i for i in range(early)] + [1_600_000_000] * (10 - early)
+    table = pd.DataFrame({"reviewer": [f"r{i}" for i in range(10)], "product": "x", "timestamp": times})
+    table.to_parquet(tmp_path / "t.parquet")
+    table.assign(timestamp=table["timestamp"] * 1_000).to_parquet(tmp_path / "milliseconds.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for path in sorted(tmp_path.iterdir()):
+        report = rl.read_reviews(path).report
+        assert report is not None
+        assert any("most times lie before 1995" in note for note in report.warnings) == warned, path
+
+
 def test_missing_times_and_words_do_not_keep_the_others_from_being_dates() -> None:
     unit, days, rejected, _ = times_of(["20190103", "", "soon", "0", "20190104"])
     assert (unit, days) == ("YYYYMMDD", ["2019-01-03", "2019-01-04"])

@@ -6,6 +6,7 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.evaluation import metrics
 from ringleader.explain import Account
 from ringleader.plot.charts import Curve, Timeline
 from ringleader.wording import cell, counted, harmless, number, percent, plural, say_time
@@ -48,7 +49,8 @@ def activity(account: Account) -> Timeline:
 
 def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
     """Of accounts given about the same probability, the share that is bad; on the diagonal they keep their word."""
-    if len(score) and (score.min() < 0 or score.max() > 1):
+    labels, score = metrics.check(labels, score)
+    if score.min() < 0 or score.max() > 1:
         raise SettingsError(f"the scores of {mode} are no probabilities; fit with labels of that kind")
     pieces = _pieces(score)
     said = np.array([float(score[piece].mean()) for piece in pieces])

@@ -56,7 +56,8 @@ def ratings(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> 
 
 def scores(model: RingDetector, mode: str, target: str | None = None, *, ax: Axes | None = None) -> Axes:
     """How the scores of a mode are distributed, and where the labelled lie."""
-    return _on(score_data.scores(model.scores(mode, target), mode, target), ax)
+    chosen = model.snapshot_.target(mode, target)
+    return _on(score_data.scores(model.scores(mode, target), mode, chosen.name if chosen is not None else None), ax)
 
 
 def precision_recall(

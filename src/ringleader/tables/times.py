@@ -102,11 +102,11 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
         f"SELECT {m} AS m, {r} AS reason FROM {part.relation}"
         for part, m, r in zip(relation.parts, exact, reasons, strict=True)
     )
-    firsts, lasts, sums, good, bad_rows, dated_zero = _together(
+    firsts, lasts, early, good, bad_rows, dated_zero = _together(
         relation,
         "SELECT min(m) FILTER (reason IS NULL), max(m) FILTER (reason IS NULL), "
-        "sum(m) FILTER (reason IS NULL), count(m) FILTER (reason IS NULL), count(*) FILTER (reason IS NOT NULL), "
-        f"count(*) FILTER (m >= 0 AND m < 86400000000) FROM ({union})",
+        f"count(*) FILTER (reason IS NULL AND m < {BEFORE_1995}), count(m) FILTER (reason IS NULL), "
+        f"count(*) FILTER (reason IS NOT NULL), count(*) FILTER (m >= 0 AND m < 86400000000) FROM ({union})",
     )
     zeros = sum(dated_zero)
     notes: list[str] = []
@@ -119,10 +119,14 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
             notes.append(f"{dated}; a time of zero is usually a missing one")
         if like_date is not None:
             notes.append(_LIKE_DATES.format(like_date, f"{like_date[:4]}-{like_date[4:6]}-{like_date[6:]}"))
-        elif sum(sums) < BEFORE_1995 * sum(good) and not zeros:
+        elif _most(sum(early), sum(good)) and not zeros:
             notes.append(_EARLY.format(unit))
     column = SourceColumn(axis, "time", tuple(values), tuple(exact), tuple(reasons), notes=tuple(notes))
     return Timed(column, span, sum(bad_rows) > 0)
+
+
+def _most(some: int, of: int) -> bool:
+    return 2 * some > of
 
 
 def _together(relation: Relation, query: str) -> list[list[int]]:
@@ -154,7 +158,11 @@ def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     seconds = [t if per_second == 1 else f"{t} // {per_second}" for t in whole]
     values = tuple(f"(({s} + {width - shift}) // {width} * {width} + {shift - width})" for s in seconds)
     micros = [int(t) * 1_000_000 // per_second for t in (first, last)]
-    notes = (_EARLY.format(unit),) if micros[1] < BEFORE_1995 else ()
+    early = [0]
+    if micros[0] < BEFORE_1995:
+        bound = BEFORE_1995 // 1_000_000 * per_second
+        early = _together(relation, f"SELECT count(*) FROM ({union}) WHERE t < {bound}")[0]
+    notes = (_EARLY.format(unit),) if _most(sum(early), rows) else ()
     column = SourceColumn(axis, "time", values, whole, ("NULL",) * len(parts), notes=notes)
     return Timed(column, TimeSpan(unit, _iso(micros[0]), _iso(micros[1])))
 
