@@ -6,7 +6,6 @@ import copy
 import os
 import warnings
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ringleader import snapshot as snapshots
 from ringleader.errors import RingleaderWarning
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.machine import now
 from ringleader.runtime.peers import Runtime, started
 from ringleader.snapshot import LEARNED, Snapshot
 from ringleader.snapshot.answers import Answers
@@ -117,7 +117,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
                 callback=callback,
                 checkpoint=checkpoint,
                 resume=resume,
-                at=_now(),
+                at=now(),
                 runtime=workers,
             )
         return self
@@ -133,7 +133,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
         taken = snapshots.take_in(
-            self.snapshot_, reviews, labels, command="partial_fit", at=_now(), again=again, callback=callback
+            self.snapshot_, reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
         )
         if taken.repeated is not None:
             warnings.warn(f"{taken.said()}; again=True counts them once more", RingleaderWarning, stacklevel=2)
@@ -184,10 +184,6 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(UNFITTED)
         return self.snapshot_
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def load(folder: str | os.PathLike[str]) -> RingDetector:

@@ -9,7 +9,7 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,8 @@ BLANK = frozenset("\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2800\u3000\u3164\uffa0"
 PILED = 3
 """Marks that one letter may carry; more of them would be drawn over the neighbours."""
 
+NEARLY = 1e-8
+"""The least probability that is said, and the greatest is as far from 1."""
 HISSING = ("ss", "us", "x", "z", "ch", "sh")
 """Ends of names whose plural takes an ``es``."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -98,6 +100,25 @@ def defused(text: str) -> str:
     spelt = STEERING.sub(lambda match: _spelt(match[0]), text)
     spelt = BEHIND_SEPARATOR.sub(r"\1'\2", spelt)
     return f"'{spelt}" if spelt.startswith(FORMULA) else spelt
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: names of files, and of accounts in JSON, may hold lone surrogates."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, or with as many ``_`` as it takes to be none of those taken."""
+    others = set(taken)
+    while name in others:
+        name += "_"
+    return name
 
 
 def counted(number: int, name: str) -> str:
@@ -148,11 +169,14 @@ def power_of_ten(exponent: float) -> str:
 
 
 def probability(share: float) -> str:
-    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes: 99.994%."""
+    """A probability as a person reads it: 93.4%; towards the ends as many digits as it takes, up to six: 99.994%.
+
+    What is nearer to 0 or 1 is said as 0.000001% or 99.999999%, never as none or all.
+    """
     if 0.001 <= share <= 0.999 or not 0 < share < 1:
         return f"{share:.1%}"
     digits = math.ceil(-math.log10(100 * min(share, 1 - share)) - 1e-9)
-    return f"{share:.{min(digits, 6)}%}"
+    return f"{min(max(share, NEARLY), 1 - NEARLY):.6%}" if digits > 6 else f"{share:.{digits}%}"
 
 
 def short_probability(share: float) -> str:

@@ -26,6 +26,7 @@ from ringleader.errors import InputError, RingleaderError, SchemaError
 from ringleader.known.covariates import MOST_COLUMNS, read_covariates
 from ringleader.runtime.machine import least_address_space
 from ringleader.tables import files, row_reader, spreadsheets
+from ringleader.tables.relation import UNPARSED_EXAMPLES
 from ringleader.wording import defused
 
 pytestmark = [
@@ -117,7 +118,7 @@ def test_rejected_rows_are_counted_and_not_remembered(tmp_path: Path) -> None:
     path.write_text('reviewer,product\na,b\n"x' + "a\n" * 30_000)
     bad = row_reader.to_parquet(row_reader.csv_rows(path, ",", 2), [0, 1], tmp_path / "rows.parquet")
     assert bad.counts == {"quote out of place": 1, "too few fields": 29_999}
-    assert len(bad.examples) == row_reader.EXAMPLES
+    assert len(bad.examples) == UNPARSED_EXAMPLES
 
 
 def test_a_packed_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

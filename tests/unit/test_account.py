@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace, taste_market
-from ringleader.explain import Account, Mention
-from ringleader.explain.account import believed
+from ringleader.explain import Account, Mention, people
+from ringleader.explain.account import activity, believed
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import BY_CHANCE, alike, counterparts, surprise
+from ringleader.explain.phrases import counterpart_mode
 from ringleader.snapshot import Snapshot
 
 WEEK = 604_800
@@ -216,6 +218,35 @@ def test_without_labels_times_or_ratings_there_is_still_an_account() -> None:
     assert isinstance(account, Account)
     assert account.activity is None and account.ratings is None and account.judged is None
     assert all(partner.first == "" for partner in account.partners)
+
+
+def test_modes_may_be_called_like_columns_of_the_reviews() -> None:
+    table = pd.DataFrame([(f"u{i % 9}", f"p{i % 13}") for i in range(300)], columns=["a", "b"])
+    model = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(table, modes=["count=a", "count_=b"]))
+    reviews = model.explain("count", "u1").reviews
+    assert list(reviews.columns[:3]) == ["count", "count_", "count__"]
+    assert set(reviews["count"]) == {"u1"} and reviews["count__"].dtype == np.int64
+    assert list(model.tensor_.decode().columns) == ["count", "count_", "count__"]
+
+
+def test_inputs_speak_of_the_mode_with_the_longest_name() -> None:
+    modes = ("user", "item", "item_group")
+    facts: Any = SimpleNamespace(own=SimpleNamespace(tensor=SimpleNamespace(modes=modes), mode=0), beliefs=[0, 1, 2])
+    names = ["item_group_age", "item_age", "item_groups_age"]
+    assert [counterpart_mode(facts, name) for name in names] == [2, 1, 1]
+    inputs = ["association_item_group", "neighbours_item", "shared_user_item_group", "neighbours_lockstep"]
+    assert people._modes(facts, inputs) == [2, 1, 0]
+
+
+def test_bins_of_times_without_a_width_are_as_far_apart_as_the_times() -> None:
+    starts = 86_400 * np.array([0, 1, 2, 5])
+    tensor = SimpleNamespace(vocabularies=[None, SimpleNamespace(bin_seconds=None)], n_cells=4)
+    tensor.degrees = lambda _: np.ones(4, np.int64)
+    own: Any = SimpleNamespace(roles=SimpleNamespace(time=1), mode=0, tensor=tensor, starts=starts, cells=range(2))
+    own.codes = lambda _: np.array([0, 3])
+    drawn = activity(own)
+    assert drawn is not None and np.diff(drawn.starts).tolist() == [86_400] * 6
+    assert drawn.own.tolist() == [1, 0, 0, 0, 0, 1]
 
 
 def test_hostile_names_are_harmless_in_sentences() -> None:

@@ -245,7 +245,7 @@ def test_file_names_that_are_no_unicode_are_read(tmp_path: Path, suffix: bytes) 
     assert rl.read_reviews(path).n_cells == 1
 
 
-@pytest.mark.parametrize("limit", ["infGB", "1e400GB", "1" + "0" * 400, "nanGB", float("nan"), -5, 0])
+@pytest.mark.parametrize("limit", ["infGB", "1e400GB", "1" + "0" * 400, "nanGB", float("nan"), -5, 0, [1], b"1GB"])
 def test_memory_limits_without_sense_do_not_crash(limit: object) -> None:
     table = pd.DataFrame({"reviewer": ["a"], "product": ["x"]})
     try:

@@ -11,7 +11,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.cli import score
-from ringleader.cli.rows import put_frame
+from ringleader.cli.rows import put_frame, write_frame
 from ringleader.errors import InputError, SettingsError
 from ringleader.known.covariates import read_covariates
 
@@ -107,6 +107,18 @@ def test_accounts_of_a_spreadsheet_may_be_called_like_nothing(tmp_path: Path, su
     with pytest.warns(rl.RingleaderWarning, match="1 row left out: missing reviewer"):
         tensor = rl.read_reviews(tmp_path / f"reviews{suffix}")
     assert set(tensor.vocabulary("reviewer").decode(range(5))) == {*names} - {""}
+
+
+def test_what_is_said_of_changed_names_is_of_the_kind_of_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"entity": ["=1+1"]})
+    write_frame(frame, str(tmp_path / "a.xlsx"), raw=True)
+    said = capsys.readouterr().err
+    assert "in a spreadsheet a quote is put" in said and "--raw" not in said
+    write_frame(frame, str(tmp_path / "a.csv"), raw=False)
+    assert "in CSV a quote is put" in (said := capsys.readouterr().err) and "--raw leaves them" in said
 
 
 def test_a_spreadsheet_holds_no_formula_that_a_name_brought(tmp_path: Path) -> None:

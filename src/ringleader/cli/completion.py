@@ -79,7 +79,10 @@ def modes(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _modes_of(model: str) -> list[str]:
-    """What the model on the command line says of itself; nothing where there is none."""
+    """What the model on the command line says of itself; nothing where there is none.
+
+    The one reader of a manifest outside ``snapshot``: to import that takes a second, at every press of Tab.
+    """
     try:
         manifest = json.loads(Path(model, "manifest.json").read_text(encoding="utf-8"))
         return [str(entry["mode"]) for entry in manifest["meta"]["modes"]]

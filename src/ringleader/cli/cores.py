@@ -12,7 +12,7 @@ from ringleader.cli.options import Json, ModelFolder, Overwrite, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
 from ringleader.errors import StorageError
-from ringleader.wording import counted
+from ringleader.wording import counted, free_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +94,6 @@ def _refuse_other_files(folder: Path) -> None:
 
 def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:
     """The table of cores with how many of those who act abuse, and what that makes of each."""
-    from ringleader.cores.tables import free_name
-
     made, actor = snapshot.verdicts(cores), snapshot.tensor.modes[snapshot.config.contrast]
     frame[free_name("abusive", frame.columns)] = [verdict.abusive[actor] for verdict in made]
     frame[free_name("verdict", frame.columns)] = [verdict.word for verdict in made]

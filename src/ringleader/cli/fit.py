@@ -12,7 +12,7 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.evaluate import show
-from ringleader.cli.models import KEEP, locked, now
+from ringleader.cli.models import KEEP, locked
 from ringleader.cli.options import (
     Json,
     Keep,
@@ -27,6 +27,7 @@ from ringleader.cli.options import (
 from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
 from ringleader.errors import DeviceError, ModelFileError, SettingsError
+from ringleader.runtime.machine import now
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:

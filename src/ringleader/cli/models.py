@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import note
@@ -27,11 +26,6 @@ def locked(folder: str, command: str, *, wait: bool, create: bool = False) -> Ab
         create=create,
         on_wait=lambda holder: note(f"waiting for {holder}"),
     )
-
-
-def now() -> str:
-    """The time in UTC, ISO 8601, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def open_snapshot(folder: str) -> Snapshot:

@@ -28,7 +28,7 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     """A table to a file of the kind its name says. Returns whether names were changed: in CSV and XLSX they may be."""
     changed = put_frame(frame, output, raw=raw)
     if changed:
-        note_changed()
+        note_changed(Path(output).suffix)
     return changed
 
 
@@ -81,11 +81,12 @@ def write_tables(tables: Iterator[pa.Table], output: str) -> int:
     return rows
 
 
-def note_changed() -> None:
-    """Says that names in a CSV are not quite those of the data."""
+def note_changed(kind: str = ".csv") -> None:
+    """Says that names in a CSV or a spreadsheet are not quite those of the data."""
+    where, raw = ("a spreadsheet", "") if kind == ".xlsx" else ("CSV", "--raw leaves them, ")
     note(
-        "note: in CSV a quote is put before names that a spreadsheet would run as a formula, and characters that steer "
-        "a terminal are spelt out; --raw leaves them, .parquet and .jsonl keep every name"
+        f"note: in {where} a quote is put before names that a spreadsheet would run as a formula, and characters that "
+        f"steer a terminal are spelt out; {raw}.parquet and .jsonl keep every name"
     )
 
 

@@ -11,6 +11,7 @@ from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, Tar
 from ringleader.cli.rows import check_output, say_written, show_first, write_frame, write_tables
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import SettingsError
+from ringleader.wording import free_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +109,6 @@ def review_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row per distinct review, most suspicious first."""
     import numpy as np
 
-    from ringleader.cores.tables import free_name
     from ringleader.judge.reviews import review_scores
     from ringleader.signals.crowd import review_crowd
 

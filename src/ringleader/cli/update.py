@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringleader.cli.models import KEEP, locked, now
+from ringleader.cli.models import KEEP, locked
 from ringleader.cli.options import (
     Columns,
     Encoding,
@@ -27,6 +27,7 @@ from ringleader.cli.options import (
 from ringleader.cli.reading import ReadingOptions, need_a_match, reading_notes, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json
 from ringleader.errors import SchemaError, SettingsError
+from ringleader.runtime.machine import now
 from ringleader.wording import counted, harmless
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ringleader.errors import StorageError
 from ringleader.runtime.outputs import whole_file
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import plural
+from ringleader.wording import free_name, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,14 +116,6 @@ def _text(tensor: SparseTensor, mode: int | None, span: tuple[int, int] | None, 
     vocabulary = tensor.vocabularies[mode]
     text = vocabulary.text([span[end]])[0]
     return text[:10] if vocabulary.kind == "time" and text.endswith("T00:00:00") else text
-
-
-def free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, or with as many ``_`` as it takes to be none of those taken."""
-    others = set(taken)
-    while name in others:
-        name += "_"
-    return name
 
 
 def quoting_of(*columns: Iterable[Any]) -> Literal[0, 2]:

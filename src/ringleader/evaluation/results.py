@@ -1,7 +1,7 @@
 """Where the rows of a benchmark are stored: a folder that is complete after every row, whenever the run is stopped.
 
-``TABLE.csv`` grows by a line as each row arrives; ``rows.json``, ``tables.md`` and the figures are made anew from all
-rows so far by ``publish``.
+``TABLE.csv`` is written anew, whole, as each row arrives: benchmarks have some hundred rows, each of seconds.
+``rows.json``, ``tables.md`` and the figures are made anew from all rows so far by ``publish``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Results:
             return
         columns = list(self.rows[table][0])
         try:
-            with whole_file(self.folder / f"{table}.csv") as temporary, temporary.open("w", newline="") as file:
+            path = self.folder / f"{table}.csv"
+            with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(columns)
                 writer.writerows([_text(row.get(column)) for column in columns] for row in self.rows[table])
@@ -78,7 +79,7 @@ class Results:
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
 
 
 def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:

@@ -183,7 +183,8 @@ def activity(own: OwnReviews) -> Activity | None:
     time = own.roles.time
     if time is None or own.mode == time or not own.tensor.n_cells:
         return None
-    width = own.tensor.vocabularies[time].bin_seconds or int(np.diff(np.unique(own.starts)).min(initial=1))
+    apart = np.diff(np.unique(own.starts))
+    width = own.tensor.vocabularies[time].bin_seconds or (int(apart.min()) if len(apart) else 1)
     first, last = int(own.starts.min()), int(own.starts.max())
     width *= -(-((last - first) // width + 1) // MOST_BINS)
     bins = (own.starts - first) // width

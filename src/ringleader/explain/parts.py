@@ -14,7 +14,7 @@ import numpy as np
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.known.labels import TargetKind
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import cell, harmless
+from ringleader.wording import cell, free_name, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,9 +150,7 @@ class AccountReviews:
         for name in ("suspicion", "log_odds", "evidence", "lockstep", "marked"):
             values[name] = getattr(self, name)[rows]
         for name, value in values.items():
-            while name in columns:
-                name += "_"
-            columns[name] = value
+            columns[free_name(name, columns)] = value
         return pd.DataFrame(columns)
 
 

@@ -16,6 +16,7 @@ from ringleader.explain.phrases import (
     counterpart_mode,
     enumerated,
     mention,
+    mode_before,
     mode_name,
     named,
     rating_range,
@@ -240,8 +241,8 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:
     """Modes that inputs such as ``association_seller`` speak of, in their order."""
-    modes = facts.own.tensor.modes
-    return [k for name in names for k in facts.beliefs if f"_{modes[k]}" in name]
+    found = [mode_before(facts, name.partition("_")[2], facts.beliefs) for name in names]
+    return [k for k in found if k is not None]
 
 
 def _near(facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +38,16 @@ def mode_name(facts: Facts, mode: int) -> str:
 
 def counterpart_mode(facts: Facts, name: str) -> int:
     """The counterpart mode that an input such as ``reviewer_age`` speaks of; the usual one where it names none."""
+    others = [k for k in range(len(facts.own.tensor.modes)) if k != facts.own.mode]
+    named = mode_before(facts, name, others)
+    return facts.counterpart_modes[0] if named is None else named
+
+
+def mode_before(facts: Facts, words: str, among: Iterable[int]) -> int | None:
+    """The mode whose name words such as ``item_group_age`` begin with: the longest, ``item_group`` before ``item``."""
     modes = facts.own.tensor.modes
-    named = [k for k, mode in enumerate(modes) if name.startswith(f"{mode}_") and k != facts.own.mode]
-    return named[0] if named else facts.counterpart_modes[0]
+    named = [k for k in among if f"{words}_".startswith(f"{modes[k]}_")]
+    return max(named, key=lambda k: len(modes[k]), default=None)
 
 
 def enumerated(facts: Facts, mode: int, codes: Numbers, before: str) -> Parts:

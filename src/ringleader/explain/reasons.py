@@ -10,11 +10,13 @@ import pandas as pd
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.own import cells_of, commonest, gathered
+from ringleader.explain.partners import surprise
 from ringleader.judge import Contributions, Inputs
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import ReviewRatios
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import free_name
 
 SHOWN = 10
 """Reviews and neighbours that are shown."""
@@ -66,7 +68,7 @@ def strongest_reviews(signals: Signals, mode: int, code: int, most: int = SHOWN)
     values = {"count": tensor.counts[order], "suspicion": suspicion[rows], "log_odds": reviews.log_odds[order]}
     values |= {"evidence": reviews.evidence[order], "lockstep": scores[order]}
     for name, value in values.items():
-        columns[name if name not in columns else f"{name}_"] = value
+        columns[free_name(name, columns)] = value
     return pd.DataFrame(columns)
 
 
@@ -97,13 +99,13 @@ def nearest_known(
     activity = tensor.degrees(other).astype(np.float64)
     chance = (activity * (activity - 1)).sum() / max(activity.sum() * (activity.sum() - 1), 1.0)
     expected = np.maximum(degrees[code] * degrees[entity] * chance, 1e-4)
-    surprise = np.where(shared > expected, shared * np.log(shared / expected) - (shared - expected), 0.0)
-    order = np.lexsort((entity, -surprise))
-    order = order[surprise[order] > 0][:most]
+    surprising = surprise(shared, expected)
+    order = np.lexsort((entity, -surprising))
+    order = order[surprising[order] > 0][:most]
     rows = [_neighbour(tensor, mode, other, mine, int(entity[i])) for i in order]
     columns = ["entity", "shared", "expected", "surprise", "accounts", "items", "times"]
     table = pd.DataFrame(rows, columns=columns)
-    table["shared"], table["expected"], table["surprise"] = shared[order], expected[order], surprise[order]
+    table["shared"], table["expected"], table["surprise"] = shared[order], expected[order], surprising[order]
     return table
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ringleader.detector import RingDetector
 from ringleader.report.context import Table
-from ringleader.tables.schema import ROLE_OF_MODE
+from ringleader.tables.schema import DEFAULT_MODES, ROLE_OF_MODE
 from ringleader.wording import counted, harmless
 
 EXAMPLES = 8
@@ -20,9 +20,6 @@ FLAGS = {
     **{"heldout_reviews": "--heldout-reviews", "random_state": "--seed"},
 }
 """Parameters of the detector that the command line has."""
-ROLE_OF = {"reviewer": "reviewer", "product": "product", "seller": "seller", "rating": "rating", "week": "timestamp"}
-"""The modes of a plain review table, and what their columns are called."""
-MODE_OF = {role: mode for mode, role in ROLE_OF.items()}
 PYTHON_ONLY = ("negatives", "count_weight", "settings")
 
 
@@ -125,10 +122,12 @@ def command(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
 def _columns(model: RingDetector, report: Mapping[str, Any] | None) -> list[str]:
     """Options that read the same modes from the same columns."""
     words = []
-    if report is not None and {*report["columns"]} | {MODE_OF.get(r, r) for r in report["dropped"]} == {*ROLE_OF}:
+    roles = {mode: ROLE_OF_MODE.get(mode, mode) for mode in DEFAULT_MODES}
+    dropped = {roles.get(mode, mode) for mode in report["dropped"]} if report is not None else set()  # modes or roles
+    if report is not None and {*report["columns"]} == {mode for mode, role in roles.items() if role not in dropped}:
         for mode, column in report["columns"].items():
-            if column != ROLE_OF[mode]:
-                words += ["--column", _word(f"{ROLE_OF[mode]}={column}")]
+            if column != roles[mode]:
+                words += ["--column", _word(f"{roles[mode]}={column}")]
     else:
         for axis in model.reading_.get("modes", ()):
             words += ["--axis", _word(axis)]

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ringleader.cores import Cores
-from ringleader.cores.tables import free_name
 from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
@@ -24,7 +23,7 @@ from ringleader.report.groups import core_section, odds, people
 from ringleader.report.ranking import TOP, Subject, alike, ranking, subjects
 from ringleader.report.since import changes
 from ringleader.version import __version__
-from ringleader.wording import GLOSSARY, cell, counted, harmless, plural
+from ringleader.wording import GLOSSARY, cell, counted, free_name, harmless, plural
 
 CORES, CORES_LISTED = 12, 60
 """Cores with a section of their own, and cores in the table."""

@@ -1,4 +1,4 @@
-"""Memory and processors that this process may use, and space on disk, on Linux, macOS and Windows.
+"""Memory and processors that this process may use, space on disk and the time, on Linux, macOS and Windows.
 
 A container has less than its machine: control groups of Linux say how much. Version 2 keeps its limits in
 ``memory.max`` and ``cpu.max``, version 1 in a folder for each controller.
@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -180,6 +181,11 @@ def _windows_memory() -> int | None:
         return None
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     return int(status.physical) if library.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def return_memory() -> None:

@@ -93,8 +93,7 @@ class Coding:
             return self._ranges[k]
         batches = self.checked.relation.batches(f"SELECT id FROM voc_{k} ORDER BY rowid")
         chunks = [batch.column(0).cast(pa.large_string()) for batch in batches]
-        values = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
-        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return pa.chunked_array(chunks, pa.large_string()).combine_chunks()
 
     def rows(self) -> Iterator[CodedRows]:
         """All rows that can be used, in any order."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from ringleader.errors import InputError, SettingsError, StorageError
 from ringleader.runtime.stores import as_os_errors, local_path, open_store
-from ringleader.wording import counted
+from ringleader.wording import counted, is_unicode
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 
@@ -203,7 +203,7 @@ def _unpacked_path(file: ReviewFile, folder: Path, number: int) -> Path:
         target = folder / f"unpacked-{number}.{file.format}"
         _unpack(file, target)
         return target
-    if glob.has_magic(str(file.path)) or not _is_unicode(str(file.path)):
+    if glob.has_magic(str(file.path)) or not is_unicode(str(file.path)):
         target = folder / f"linked-{number}.{file.format}"
         try:
             target.symlink_to(file.path.resolve())
@@ -211,15 +211,6 @@ def _unpacked_path(file: ReviewFile, folder: Path, number: int) -> Path:
             _unpack(file, target)
         return target
     return file.path
-
-
-def _is_unicode(path: str) -> bool:
-    """Whether a path is Unicode; one that is not comes with lone surrogates, which few libraries take."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unpack(file: ReviewFile, target: Path) -> None:

@@ -20,6 +20,7 @@ from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, Tab
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
 from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
+from ringleader.wording import is_unicode
 
 JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
 MOST_KEYS = 10_000
@@ -136,7 +137,7 @@ class JsonLinesLoader:
                 yield BadRow(row.line, "not a JSON object", str(row.fields[0])[:80])
             else:
                 fields = [json_text(parsed.get(key)) for key in keys]
-                if all(field is None or row_reader.is_utf8(field) for field in fields):
+                if all(field is None or is_unicode(field) for field in fields):
                     yield Record(row.line, fields)
                 else:
                     yield BadRow(row.line, NOT_UTF8, str(row.fields[0])[:80])

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ringleader.errors import InputError, SchemaError
 from ringleader.tables.advice import first_line
-from ringleader.tables.row_reader import is_utf8
+from ringleader.wording import is_unicode
 
 
 def column_names(source: Any) -> list[str]:
@@ -61,7 +61,7 @@ def _from_pandas(column: Any, name: str) -> pa.Array:
         missing = [bool(pd.api.types.is_scalar(v) and pd.isna(v)) for v in column]
         texts = [None if gone else str(v) for gone, v in zip(missing, column, strict=True)]
     for number, text in enumerate(texts, start=1):
-        if text is not None and not is_utf8(text):
+        if text is not None and not is_unicode(text):
             raise InputError(f"row {number} of column {name!r} holds text that is not valid Unicode; mend or drop it")
     return pa.array(texts, pa.large_string())
 

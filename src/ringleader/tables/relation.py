@@ -16,7 +16,7 @@ from ringleader.tables.schema import Schema
 T = TypeVar("T")
 
 UNPARSED_EXAMPLES = 100
-"""Rows that could not be parsed of which the place is remembered."""
+"""Rows that could not be parsed and are remembered; all are counted."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ringleader.tables.advice import NOT_UTF8
+from ringleader.tables.relation import UNPARSED_EXAMPLES
+from ringleader.wording import is_unicode
 
 BATCH_ROWS = 100_000
 BATCH_CHARACTERS = 1 << 26
@@ -22,8 +24,6 @@ LONGEST_RECORD = 1000
 """Lines that a quoted field may span; a quote still open then was never meant to open."""
 LONGEST_LINE = 1 << 25
 """Characters of a line; a longer one is no review."""
-EXAMPLES = 100
-"""Bad rows that are remembered; all are counted."""
 
 
 class BadRow(NamedTuple):
@@ -75,7 +75,7 @@ def csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Record | BadRow
             fields.pop()  # a separator at the end of the line
         if is_header:
             is_header = False
-        elif not is_utf8(record):
+        elif not is_unicode(record):
             yield BadRow(line, NOT_UTF8, _show(record))
         elif len(fields) != width:
             yield BadRow(line, "too few fields" if len(fields) < width else "too many fields", _show(record))
@@ -129,7 +129,7 @@ def text_lines(path: Path) -> Iterator[Record | BadRow]:
         text = text.rstrip("\r\n")
         if not text.strip():
             continue
-        yield Record(line, [text]) if is_utf8(text) else BadRow(line, NOT_UTF8, _show(text))
+        yield Record(line, [text]) if is_unicode(text) else BadRow(line, NOT_UTF8, _show(text))
 
 
 def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> BadRows:
@@ -142,7 +142,7 @@ def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target
         for row in rows:
             if isinstance(row, BadRow):
                 bad.counts[row.reason] += 1
-                if len(bad.examples) < EXAMPLES:
+                if len(bad.examples) < UNPARSED_EXAMPLES:
                     bad.examples.append(row)
                 continue
             batch.append(row)
@@ -196,16 +196,6 @@ def _iterate(path: Path) -> Iterator[str]:
             while len(rest) > LONGEST_LINE and not rest.endswith(("\n", "\r")):
                 rest = handle.readline(LONGEST_LINE + 1)
             yield line
-
-
-def is_utf8(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _show(text: str) -> str:

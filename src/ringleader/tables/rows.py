@@ -21,6 +21,7 @@ from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
+from ringleader.wording import is_unicode
 
 Row = tuple[str, dict[str, str | None]]
 
@@ -69,7 +70,7 @@ def _file_rows(
                 checked = True
             names = [n for n in parsed if n in required or n in optional or "*" in optional]
             taken = {name: json_text(parsed.get(name)) for name in (*required, *names)}
-            if not all(row_reader.is_utf8(text or "") for text in (*taken, *taken.values())):
+            if not all(is_unicode(text or "") for text in (*taken, *taken.values())):
                 raise InputError(f"{where} of the {what} holds text that is not valid Unicode")
             yield where, taken
         return

@@ -20,7 +20,7 @@ from ringleader.runtime.machine import reserve
 from ringleader.tables.check import CheckReport
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
-from ringleader.wording import counted, harmless, html_text
+from ringleader.wording import counted, free_name, harmless, html_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,10 +171,7 @@ class SparseTensor:
         import pandas as pd
 
         columns: dict[str, Any] = {v.mode: v.decode(self.coordinates[:, k]) for k, v in enumerate(self.vocabularies)}
-        name = "count"
-        while name in columns:  # a mode may be called that
-            name += "_"
-        columns[name] = self.counts.copy()
+        columns[free_name("count", columns)] = self.counts.copy()
         return pd.DataFrame(columns)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ringleader.errors import SettingsError
+from ringleader.wording import is_unicode
 
 Kind = Literal["id", "category", "number", "time"]
 """id and category hold text, number a numeric scale such as ratings, time the start of a bin."""
@@ -90,7 +91,7 @@ class Vocabulary:
     def _native(self, entity: Any) -> Any:
         """An entity as the type the values are stored in; None where it cannot be."""
         if self._is_text:
-            return None if entity is None or not _is_unicode(str(entity)) else str(entity)
+            return None if entity is None or not is_unicode(str(entity)) else str(entity)
         try:
             if self.kind == "time":
                 return int(entity) if _is_number(entity) else _seconds(entity)
@@ -107,10 +108,6 @@ def _seconds(time: Any) -> int:
     if isinstance(time, datetime) and time.tzinfo is not None:
         time = time.astimezone(UTC).replace(tzinfo=None)
     return int(np.datetime64(time, "s").astype(np.int64))
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _is_number(value: Any) -> bool:
