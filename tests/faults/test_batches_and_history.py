@@ -23,7 +23,7 @@ from ringleader.errors import ModelBusyError, ModelFileError, RingleaderWarning
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, holder, undo, writing
 from ringleader.snapshot.batches import content_of, known_reviews
-from ringleader.snapshot.place import place_of
+from ringleader.snapshot.place import Folder, place_of
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -144,6 +144,38 @@ def test_undo_goes_back_bit_for_bit_and_history_follows(model: Path, market: Mar
     assert listed.generations == ()
     with pytest.raises(ModelFileError, match="nothing to undo"):
         undo(model)
+
+
+def test_undo_goes_back_also_from_what_a_killed_save_left(
+    model: Path, market: Marketplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for first in (1000, 1100):
+        add(model, market.reviews[first : first + 100])
+    write = Folder.write
+
+    def killed(place: Folder, name: str, writer: Any) -> Any:
+        if name == "manifest.json":
+            raise KeyboardInterrupt
+        return write(place, name, writer)
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(Folder, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            add(model, market.reviews[1200:1300])
+    batches = [len(history(model).batches)]
+    while history(model).generations:
+        batches.append(len(undo(model).batches))
+    assert batches == [3, 2, 1]
+
+
+def test_what_a_save_wrote_stays_readable_when_another_one_replaces_it(tmp_path: Path) -> None:
+    def part(value: float) -> store.ModelPart:
+        return store.ModelPart("state", value, lambda: {"a": np.full(3, value)})
+
+    saved = store.save(tmp_path / "m", {"x": 1}, [part(1.0)], keep=0)
+    store.save(tmp_path / "m", {"x": 2}, [part(2.0)], keep=0)
+    assert not (tmp_path / "m" / "state-1.safetensors").exists()
+    assert saved.arrays("state")["a"].tolist() == [1.0] * 3
 
 
 def test_old_generations_are_pruned(model: Path, market: Marketplace) -> None:

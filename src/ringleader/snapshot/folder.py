@@ -147,8 +147,6 @@ class Stored:
         if "name" not in file:
             raise ModelFileError(f"model {self.folder} has a table in pieces; it is damaged, or of another kind")
         name: str = file["name"]
-        if name not in self.handles:
-            self.handles[name] = _open(self.folder, name)
         handle = self.handles[name]
         try:
             with self.reading:  # threads share the handle, and with it the place in the file
@@ -281,6 +279,9 @@ def _save(
             return before  # nothing changed
     described = {**about, "generation": generation}
     digest, text = manifest_text(described, files)
+    stored = Stored(target, described, files, digest, sources=sources, name=name)
+    for file in sorted(file_names(files)):  # while they are there: who replaces the model removes them
+        stored.handles[file] = target.open(file)
     target.sync()
     check_held(target)
     if current is not None and name == MANIFEST and current.meta.get("complete") and keep:
@@ -290,7 +291,7 @@ def _save(
         target.remove(UNFINISHED)
     target.sync()
     prune(target, keep, file_names(current.files) if current is not None else set())
-    return Stored(target, described, files, digest, sources=sources, name=name)
+    return stored
 
 
 def _retire(place: Place, current: Manifest) -> None:

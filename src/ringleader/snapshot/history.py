@@ -56,6 +56,8 @@ def undo(folder: str | os.PathLike[str]) -> History:
         name = f"generation-{numbers[-1]}.json"
         load(folder, name).verify()
         try:
+            for copy in set(generations(target)) - set(numbers):  # of the model that is left, by a save that was killed
+                target.remove(f"generation-{copy}.json")
             target.move(name, MANIFEST)
             target.sync()
             prune(target, len(numbers), file_names(current.files))

@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ringleader.errors import ModelBusyError
@@ -53,6 +54,7 @@ class Lease:
             "command": command,
             "process": os.getpid(),
             "host": socket.gethostname(),
+            "processes": process_space(),
             "since": datetime.now(UTC).isoformat(),
             "token": self.token,
         }
@@ -67,7 +69,8 @@ class Lease:
             about = _parsed(content)
             if content is None:
                 continue  # gone meanwhile
-            dead_here = about.get("host") == socket.gethostname() and not is_alive(_number(about.get("process")))
+            here = process_space()
+            dead_here = here and about.get("processes") == here and not is_alive(_number(about.get("process")))
             silent = silent + PAUSE if content == seen else 0.0
             if dead_here or silent >= SILENT:
                 if _content(self.place) == content:
@@ -121,6 +124,18 @@ class Lease:
                     return
                 self.renewals += 1
                 self.place.put(LOCK, self._said())
+
+
+def process_space() -> str:
+    """What tells processes of the same numbers apart: the boot of the machine, and the container; "" where unknown.
+
+    Elsewhere than on Linux there may be no harmless way to ask whether a process lives: a silent holder is waited for.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def store_holder(place: Store) -> Holder | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -64,7 +64,6 @@ LARGE = 200_000
 NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
 """Parameters that a stored model is asked with."""
 
-K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
