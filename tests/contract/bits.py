@@ -51,7 +51,8 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
         order = backend.stable_order(tuples[:, mode], size).astype(np.int32)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(tuples[:, mode], minlength=size))])
         own = (offsets[:-1], offsets[1:], order)
-        blocks = plan_blocks(mode, np.arange(size), own, (drawn[0][:-1], drawn[0][1:], drawn[1]) if mode == 0 else None)
+        behind = (drawn[0][:-1], drawn[0][1:], drawn[1]) if mode == 0 else None
+        blocks = plan_blocks(mode, np.arange(size), own, behind)
         grouped = backend.group_drawn(placed.tuples, 3, size) if mode == 0 else None
         there = backend.plan(mode, (offsets, order), grouped)
         made["plan"] += [backend.fetch(part) for part in there[1:7]]
@@ -68,6 +69,10 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
             rule = RULE._replace(action=action, nonnegative=nonnegative, step=0.05 if action == 1 else 0.8)
             backend.sweep_blocks(moved, blocks, rule, terms, statistics, cavity)
             made["sweep_blocks"] += [moved.factors, cavity, *statistics]
+        by_entries = plan_blocks(mode, np.arange(size), own, behind, dual=True)  # blocks of few entries are solved so
+        moved = view._replace(factors=factors.copy())
+        backend.sweep_blocks(moved, by_entries, RULE, no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
+        made["sweep_blocks"].append(moved.factors)
     made["place"] = made["fetch"] = [backend.fetch(placed.factors)]  # a whole sweep without coming back
     made["take"] = [backend.take(array, np.array([5, 2])) for array in (factors, placed.factors)]
     topics, counts = rng.random((2, 9, 3)), np.zeros((9, 3))
