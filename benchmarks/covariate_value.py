@@ -199,7 +199,11 @@ def write_tables(figures: dict[str, tuple[pd.DataFrame, pd.Series]], reviews: in
     spread = max(table.xs("std", axis=1, level=1).to_numpy().max() for table, _ in figures.values())
     about = f"`benchmarks/covariate_value.py`, {reviews:,} reviews, seeds {', '.join(map(str, seeds))}, largest sd "
     about += f"{spread:.3f}. {describe()}."
-    tables = [markdown_table(columns, worth), "Each group off in turn (boosting):", markdown_table(columns, removed)]
+    tables = [
+        markdown_table(columns, worth),
+        "Each group off in turn (boosting):",
+        markdown_table(["without", *columns[1:]], removed),
+    ]
     alone = []
     for mode in MODES:
         best = pd.DataFrame({d: means[mode] for d, (_, means) in figures.items()})
