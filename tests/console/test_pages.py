@@ -268,6 +268,13 @@ def test_a_model_of_numbers_and_without_cores_keeps_decisions_and_says_that_it_l
             assert answer.status_code == 200, page
             assert "decisions are kept but not learned from" in answer.text
         assert "No cores" in client.get("/cores").text
+        assert 'pill-known">known 1<' in client.get("/sellers/s3").text  # as a number, and never as bad or good
+        assert not re.search(
+            r'pill-known">known (bad|good)', client.get("/sellers").text + client.get("/sellers/s0").text
+        )
+        for label, many in (("bad", 0), ("good", 0), ("none", 27)):
+            found = client.get("/api/v1/entities", params={"mode": "seller", "label": label}).json()
+            assert len(found["items"]) == many
         assert (
             client.post("/api/v1/decisions", json={"mode": "seller", "entity": "s1", "verdict": "bad"}).status_code
             == 201

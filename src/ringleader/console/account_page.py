@@ -250,7 +250,8 @@ def partner_groups(
                 "first": partner.first,
                 "last": partner.last,
                 "score": rounded_percent(said) if said is not None else cell(partner.score, ".2f"),
-                "label": None if partner.label != partner.label else int(partner.label),
+                "label": None if partner.label != partner.label else partner.label,
+                "label_kind": account.label_kind,
                 "verdict": decided.verdict if decided is not None else None,
             }
         )

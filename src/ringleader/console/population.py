@@ -275,7 +275,8 @@ class Standing:
                 passed &= self.population.last_active[codes] >= filters.since
             if filters.label:
                 known = self.label[codes]
-                passed &= np.isnan(known) if filters.label == "none" else known == (filters.label == "bad")
+                wanted = (known == (filters.label == "bad")) & (not self.is_real)  # numbers are neither bad nor good
+                passed &= np.isnan(known) if filters.label == "none" else wanted
             if filters.decided:
                 said = verdicts(codes)
                 if filters.decided in ("no", "yes"):
