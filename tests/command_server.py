@@ -1,10 +1,11 @@
-"""Runs commands in processes of their own, forked from this one, which has imported what commands import.
+"""Runs commands in processes of their own, forked from one that has imported what commands import.
 
-    python command_server.py
+    python command_server.py [--warm]
 
-Each line of standard input is a JSON object: words, folder to run in, files for what is printed. The answer to each is
-a line with its exit status. Nothing but imports happens here, so that a command starts as in a fresh process, a second
-of imports apart.
+Each line of standard input is a JSON object: words, folder to run in, files for what is printed. Two lines answer it:
+the number of its process, and its exit status, below zero the signal that ended it. Nothing but imports happens in the
+server, so that a command starts as in a fresh process, a second of imports apart. With ``--warm`` it has compiled
+kernels in memory too, so that a signal at a random moment falls into the work of a command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
 SECONDS = 300
 """After so many a command is ended."""
@@ -33,9 +38,68 @@ IMPORTED = (
 )
 
 
-def become(words: list[str], folder: str, output: str, errors: str) -> None:
-    """In the child: runs the command, and ends as it does."""
+class CommandServer:
+    """The process that runs commands, as those who want them run see it.
+
+    folder : for what commands print
+    """
+
+    def __init__(self, folder: Path, *, warm: bool = False) -> None:
+        self._files = folder / "output", folder / "errors"
+        line = [sys.executable, __file__, *(["--warm"] if warm else [])]
+        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def start(self, words: Sequence[str], cwd: Path | None = None) -> int:
+        """Begins a command; returns the number of its process."""
+        for file in self._files:
+            file.write_bytes(b"")
+        output, errors = map(str, self._files)
+        task = {"words": words, "folder": str(cwd or Path.cwd()), "output": output, "errors": errors}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        return self._number()
+
+    def end(self) -> tuple[int, str, str]:
+        """Waits for it: its status, below zero the signal that ended it, and what it printed: output and errors."""
+        status = self._number()
+        output, errors = (file.read_text(encoding="utf-8", errors="replace") for file in self._files)
+        return status, output, errors
+
+    def close(self) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+
+    def _number(self) -> int:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the process that runs commands has ended"
+        return int(line)
+
+
+def _warm_up() -> None:
+    """Whatever kernels commands compile."""
+    from ringleader.cli.app import app
+    from ringleader.datasets import marketplace
+
+    with tempfile.TemporaryDirectory() as folder:
+        market, model = Path(folder) / "market", f"{folder}/model"
+        made = marketplace(1000, difficulty="easy", seed=1)
+        made.write(market)
+        made.reviews[:20].to_parquet(market / "more.parquet")
+        words = ["--labels", f"{market}/labels.csv", "--rank", "2", "--epochs", "1", "--quiet"]
+        app(["fit", f"{market}/reviews.parquet", "--out", model, *words], standalone_mode=False)
+        app(["update", model, f"{market}/more.parquet", "--again", "--quiet"], standalone_mode=False)
+        app(["undo", model, "--quiet"], standalone_mode=False)
+
+
+def _become(words: list[str], folder: str, output: str, errors: str) -> None:
+    """In the child: runs the command as a person would, and ends as it does."""
     signal.alarm(SECONDS)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background is born with some ignored
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
     os.chdir(folder)
     for path, own in ((os.devnull, 0), (output, 1), (errors, 2)):
         opened = os.open(path, os.O_RDWR)
@@ -47,13 +111,28 @@ def become(words: list[str], folder: str, output: str, errors: str) -> None:
     main()
 
 
-for name in IMPORTED:
-    importlib.import_module(name)
-for line in sys.stdin:
-    task = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        become(**task)
-        sys.exit()
-    _, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
+def _serve(warm: bool) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for name in IMPORTED:
+        importlib.import_module(name)
+    if warm:
+        _warm_up()
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                _become(**json.loads(line))
+                sys.exit()
+            except SystemExit as ended:
+                if not warm:
+                    raise
+                sys.stderr.flush()  # a signal that comes while the interpreter ends is not the command's
+                os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        print(child, file=answers, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve("--warm" in sys.argv[1:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
+from command_server import CommandServer
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -57,9 +58,8 @@ class Commands:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._files = folder / "output", folder / "errors"
-        self._environment = _environment()
-        self._server: subprocess.Popen[str] | None = None
+        self._folder, self._environment = folder, _environment()
+        self._server: CommandServer | None = None
 
     def run(self, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words)]
@@ -67,23 +67,13 @@ class Commands:
         if fresh or _environment() != self._environment:
             return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
         if self._server is None:
-            server = [sys.executable, str(Path(__file__).with_name("command_server.py"))]
-            self._server = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._server.stdin is not None and self._server.stdout is not None
-        for file in self._files:
-            file.write_bytes(b"")
-        output, errors = map(str, self._files)
-        task = {"words": line[3:], "folder": str(cwd or Path.cwd()), "output": output, "errors": errors}
-        self._server.stdin.write(json.dumps(task) + "\n")
-        self._server.stdin.flush()
-        status = int(self._server.stdout.readline())
-        return subprocess.CompletedProcess(line, status, *(file.read_text(encoding="utf-8") for file in self._files))
+            self._server = CommandServer(self._folder)
+        self._server.start(line[3:], cwd)
+        return subprocess.CompletedProcess(line, *self._server.end())
 
     def close(self) -> None:
         if self._server is not None:
-            with self._server as server:
-                assert server.stdin is not None
-                server.stdin.close()
+            self._server.close()
 
 
 def _environment() -> dict[str, str]:

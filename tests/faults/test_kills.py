@@ -22,7 +22,7 @@ from ringleader.snapshot import history, load
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from warm import Commands
+from command_server import CommandServer
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,8 +45,8 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    running = Commands()
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+    running = CommandServer(tmp_path_factory.mktemp("printed"), warm=True)
     yield running
     running.close()
 
@@ -60,20 +60,27 @@ def parts(folder: Path) -> dict[str, str]:
     return {part: entry["sha256"] for part, entry in store.load(folder).files.items()}
 
 
-def seconds_of(commands: Commands, *words: str | Path) -> float:
+def run(commands: CommandServer, *words: str | Path) -> None:
+    """A command that must end well."""
+    commands.start([*map(str, words), "--quiet"])
+    status, _, said = commands.end()
+    assert status == 0, said
+
+
+def seconds_of(commands: CommandServer, *words: str | Path) -> float:
     """How long a command takes that is left alone."""
     started = time.monotonic()
-    commands.run(*words)
+    run(commands, *words)
     return time.monotonic() - started
 
 
-def stopped(commands: Commands, name: str, moment: float, *words: str | Path) -> bool:
+def stopped(commands: CommandServer, name: str, moment: float, *words: str | Path) -> bool:
     """Whether a command was stopped by a signal after some seconds; else it had ended, or took no notice any more."""
-    process = commands.start(*words)
+    process = commands.start([*map(str, words), "--quiet"])
     time.sleep(moment)
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, getattr(signal, name))
-    status, said = commands.end()
+    status, _, said = commands.end()
     assert "Traceback" not in said
     assert "bug" not in said
     # Before the command has taken charge of the signal, its process ends by it.
@@ -84,11 +91,11 @@ def stopped(commands: Commands, name: str, moment: float, *words: str | Path) ->
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("overwriting", [False, True])
 def test_a_stopped_fit_resumes_to_the_same_bits(
-    name: str, overwriting: bool, commands: Commands, market: Path, tmp_path: Path
+    name: str, overwriting: bool, commands: CommandServer, market: Path, tmp_path: Path
 ) -> None:
     words = ["--labels", market / "labels.csv", "--rank", "4", "--epochs", "4"]
     longest = seconds_of(commands, "fit", market / "reviews.parquet", "--out", tmp_path / "whole", *words)
-    commands.run("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "1")
+    run(commands, "fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "1")
     expected, chance = parts(tmp_path / "whole"), random.Random(name)
     ended = 0
     for _ in range(TIMES):
@@ -102,7 +109,7 @@ def test_a_stopped_fit_resumes_to_the_same_bits(
         if overwriting:
             assert parts(model) in (parts(tmp_path / "old"), expected)
         again = overwriting and not (model / store.UNFINISHED).exists() and parts(model) != expected
-        commands.run(*line, "--overwrite" if again else "--resume")
+        run(commands, *line, "--overwrite" if again else "--resume")
         assert parts(model) == expected
         assert not [path.name for path in model.glob(".*") if path.name != ".lock"]
     print(json.dumps({"signal": name, "stopped": TIMES - ended, "seconds of a fit": round(longest, 2)}))
@@ -111,9 +118,9 @@ def test_a_stopped_fit_resumes_to_the_same_bits(
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_stopped_update_leaves_the_old_model_or_the_new_one(
-    name: str, commands: Commands, market: Path, tmp_path: Path
+    name: str, commands: CommandServer, market: Path, tmp_path: Path
 ) -> None:
-    commands.run("fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "2")
+    run(commands, "fit", market / "old.parquet", "--out", tmp_path / "old", "--epochs", "2")
     shutil.copytree(tmp_path / "old", tmp_path / "new")
     longest, chance = seconds_of(commands, "update", tmp_path / "new", market / "new.parquet"), random.Random(name)
     for _ in range(TIMES):
@@ -122,10 +129,10 @@ def test_a_stopped_update_leaves_the_old_model_or_the_new_one(
         shutil.copytree(tmp_path / "old", model)
         stopped(commands, name, chance.uniform(0, longest), "update", model, market / "new.parquet")
         assert parts(model) in (parts(tmp_path / "old"), parts(tmp_path / "new"))
-        commands.run("update", model, market / "new.parquet")  # a retry counts nothing twice
+        run(commands, "update", model, market / "new.parquet")  # a retry counts nothing twice
         assert parts(model) == parts(tmp_path / "new")
         assert [batch.reviews for batch in history(model).batches] == [1500, 500]
-        commands.run("undo", model)
+        run(commands, "undo", model)
         assert parts(model) == parts(tmp_path / "old")
 
 

@@ -71,7 +71,7 @@ def writing(
         yield
         return
     if isinstance(place, Store):
-        with _leased(place, key, command, wait, on_wait):
+        with _held(key, _leased(place, command, wait, on_wait)):
             yield
         return
     target = Path(str(place))
@@ -87,33 +87,34 @@ def writing(
     except OSError as error:
         reason = error.strerror or error
         raise StorageError(f"cannot write the model to {target}: {reason}; choose another folder") from error
-    _HELD[key] = lock
     try:
-        yield
+        with _held(key, lock):
+            yield
     finally:
-        _HELD.pop(key, None)
-        lock.release()
         if missing:
             with contextlib.suppress(OSError):  # something was written into it, then it stays
                 target.rmdir()
 
 
 @contextlib.contextmanager
-def _leased(
-    place: Store, key: tuple[str, int, int], command: str, wait: bool, on_wait: Callable[[Holder], None] | None
-) -> Iterator[None]:
-    """Holds the lock of a model in an object store."""
+def _held(key: tuple[str, int, int], lock: LockFile | Lease) -> Iterator[None]:
+    """Within it this thread holds a lock; it is released behind."""
+    _HELD[key] = lock
+    try:
+        yield
+    finally:
+        _HELD.pop(key, None)
+        lock.release()
+
+
+def _leased(place: Store, command: str, wait: bool, on_wait: Callable[[Holder], None] | None) -> Lease:
+    """The lock of a model in an object store, acquired."""
     lease = Lease(place, command)
     try:
         lease.acquire(wait, on_wait)
     except OSError as error:
         raise StorageError(f"cannot write the model to {place}: {error.strerror or error}") from error
-    _HELD[key] = lease
-    try:
-        yield
-    finally:
-        _HELD.pop(key, None)
-        lease.release()
+    return lease
 
 
 def check_held(place: Place) -> None:
