@@ -15,9 +15,11 @@ from ringleader.arrays import Floats, frozen
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
+from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Peers
 from ringleader.signals import Signals
 from ringleader.signals.behaviour import Covariates, pack_covariates, unpack_covariates
+from ringleader.signals.behaviour.covariates import MANY
 from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
 from ringleader.signals.lockstep import Flow, LabelSet, Ties, top_mean
 from ringleader.wording import plural
@@ -107,29 +109,31 @@ class Inputs:
         return replace(self, names=names, blocks=(self.values[:, columns],), ranks=None)
 
     def joined(self, columns: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
-        """The inputs with more columns, (n_k,) each, of one group."""
+        """The inputs with more columns, (n_k,) each, of one group; beside the behaviour where its table has room."""
         if not columns:
             return self
+        table, blocks = self.behaviour.table, self.blocks
+        if table is None:
+            blocks = (*blocks, np.stack(list(columns.values())).T)
+        else:
+            for column in columns.values():
+                table = table.put(column)
+            blocks = (table.values,)
         return replace(
             self,
             names=(*self.names, *columns),
-            blocks=(*self.blocks, np.stack(list(columns.values())).T),
+            blocks=blocks,
+            behaviour=replace(self.behaviour, table=table),
             descriptions={**self.descriptions, **descriptions},
             groups={**self.groups, **dict.fromkeys(columns, group)},
         )
 
     def in_one_block(self) -> Inputs:
         """The same in one table, of which the behaviour is a part: no number is in memory twice."""
-        width, table = len(self.behaviour.names), self.behaviour.table
+        width = len(self.behaviour.names)
         assert self.names[:width] == self.behaviour.names
-        if table is None:
-            values = self.values
-        else:
-            for column in (column for block in self.blocks[1:] for column in block.T):
-                table = table.put(column)
-            values = frozen(table.values)
-        behaviour = replace(self.behaviour, values=values[:, :width], table=None)
-        return replace(self, blocks=(values,), behaviour=behaviour)
+        behaviour = replace(self.behaviour, values=self.values[:, :width], table=None)
+        return replace(self, blocks=(self.values,), behaviour=behaviour)
 
     def ranked(self, peers: Peers | None = None) -> Inputs:
         """The same with the ranks of all its columns, among the entities of all processes."""
@@ -185,6 +189,8 @@ def label_free_inputs(signals: Signals, mode: int, columns: ModeCovariates | Non
     inputs = _with_user_columns(inputs, columns).in_one_block()
     signals.hold_behaviour(mode, inputs.behaviour)
     del covariates, made, together  # ranking needs the memory
+    if len(inputs.values) >= MANY:
+        return_memory()
     return inputs.ranked(share.peers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -205,6 +206,9 @@ def _learn(
     else:
         del problem, state, last  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
+        if writer is not None and is_large(max(tensor.shape)):
+            snapshot = fitted = writer.without_state(fitted)
+            gc.collect()  # the one before and its signals hold each other
         return_memory()
     if fitted.judged:
         fitted.judge.heads()

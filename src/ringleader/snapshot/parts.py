@@ -50,6 +50,7 @@ from ringleader.snapshot.packing import (
     unpack_transfer,
     with_label_columns,
 )
+from ringleader.snapshot.pieces import files_of
 from ringleader.snapshot.place import Place, place_of
 from ringleader.snapshot.resume import about_labels, covariates_fingerprint, tensor_fingerprint_once
 from ringleader.snapshot.snapshot import Derived, Snapshot
@@ -91,6 +92,17 @@ class Checkpoint:
             self.rows.signals = signals
         name = MANIFEST if snapshot.complete else self.name
         self.stored = _write(snapshot, self.folder, self.stored, name, self.keep, self.rows, release=signals is None)
+
+    def without_state(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot whose state was saved, with the evidence it gives; a large state is read when it is asked for."""
+        assert self.stored is not None  # it was saved
+        if len(files_of(self.stored.files["state"])) == 1:
+            return snapshot
+        evidence, lockstep = snapshot.signals.reviews, snapshot.signals.lockstep
+        signals = Signals(snapshot.tensor, snapshot.config.contrast, lambda: evidence, lambda: lockstep)
+        state = self.stored.sources["state"] = stored_state(self.stored)
+        derived = Derived(label_free=LabelFree(signals, snapshot.user_columns.modes))
+        return replace(snapshot, state=state, derived=derived)
 
     def read_back(self, snapshot: Snapshot) -> Snapshot:
         """A complete snapshot that was saved, with what follows from it read from the folder when it is asked for."""
@@ -230,6 +242,7 @@ def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
     arrays = pack_inputs(judge.label_free.inputs(mode))
     if release:
         judge.label_free.release(mode)
+        return_memory()
     return arrays
 
 

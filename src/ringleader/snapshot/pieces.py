@@ -17,7 +17,9 @@ from ringleader.errors import ModelFileError
 from ringleader.snapshot.place import Entry, Place
 
 LARGEST = 1 << 27
-"""Bytes of an array above which it is cut, and of a piece of it."""
+"""Bytes of an array above which it is cut."""
+PIECE = 1 << 26
+"""Bytes of an array in one piece. While a piece is written or read, its arrays are in memory once more."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -40,7 +42,7 @@ class Cuts(NamedTuple):
 
 
 def cut(shapes: Mapping[str, Shape], largest: int | None = None) -> Cuts:
-    """Where arrays of these sizes are cut."""
+    """Where arrays of these sizes are cut. largest : in the place of LARGEST."""
     limit = LARGEST if largest is None else largest
     rows: dict[str, int] = {}
     spans: list[dict[str, tuple[int, int]]] = [{}]
@@ -48,7 +50,7 @@ def cut(shapes: Mapping[str, Shape], largest: int | None = None) -> Cuts:
         if shape.rows * shape.row_bytes <= limit or shape.rows < 2:
             spans[0][name] = (0, shape.rows)
             continue
-        rows[name], step = shape.rows, max(1, limit // shape.row_bytes)
+        rows[name], step = shape.rows, max(1, min(limit, PIECE) // shape.row_bytes)
         for number, low in enumerate(range(0, shape.rows, step)):
             if number == len(spans):
                 spans.append({})

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import ColumnTable, Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.runtime.machine import return_memory
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
 from ringleader.signals.behaviour.market import (
@@ -47,7 +48,10 @@ from ringleader.tensor.sparse import SparseTensor
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Covariates", "Market", "behaviour", "read_market"]
+__all__ = ["MANY", "Covariates", "Market", "behaviour", "read_market"]
+
+MANY = 100_000
+"""Entities from which memory that it took to find some columns is given back before others are found."""
 
 WINDOW_NAMES = ("short", "medium", "long")
 
@@ -157,6 +161,8 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
             values = table.values[:, -1]
             burst = column.burst._replace(z=values) if column.burst is not None else None
             columns.append(column._replace(values=values, burst=burst))
+        if len(volume) >= MANY:
+            return_memory()  # what it took to find them
 
     put([Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))])
     if market.calendar is not None and market.bins is not None and k != market.time:
