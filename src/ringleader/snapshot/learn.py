@@ -176,11 +176,13 @@ def _learn(
     history = list(snapshot.history)
 
     def after_sweep(info: SweepInfo) -> bool | None:
+        nonlocal snapshot
+        assert info.state is not None  # the loop always passes the live state
         history.append(history_entry(info))
         stop = callback(info) if callback is not None else None
+        snapshot = replace(snapshot, state=info.state, history=tuple(history))  # the state before is needed no more
         if writer is not None:
-            assert info.state is not None  # the loop always passes the live state
-            writer.save(replace(snapshot, state=info.state, history=tuple(history)))
+            writer.save(snapshot)
         return stop or (may_settle and settled(history))
 
     past = [float("nan") if v is None else v for v in (h["heldout_log_likelihood"] for h in history)]
