@@ -15,6 +15,7 @@ from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import evaluate
 from ringleader.judge.contributions import OWN_LABEL, head_contributions
+from ringleader.judge.neighbours import reads_neighbours
 from ringleader.known.covariates import read_covariates
 from ringleader.signals import Suspicion
 
@@ -303,6 +304,19 @@ def test_columns_of_the_user_may_be_called_like_ours_and_none_is_lost(unrated: r
     mine = [name for name in inputs.names if inputs.groups[name] == "given"]
     assert mine == ["given_given_reviews", "given_reviews"] and len(set(inputs.names)) == len(inputs.names)
     np.testing.assert_array_equal(inputs.values[:, inputs.names.index(mine[0])], np.arange(len(sellers)))
+
+
+def test_columns_that_are_called_like_what_labels_say_are_the_users_own(unrated: rl.SparseTensor) -> None:
+    sellers = unrated.vocabulary("seller").values.to_pylist()
+    own = ["association_seller", "neighbours_count", "shared_with"]
+    table = pd.DataFrame({"mode": "seller", "entity": sellers, **{name: np.arange(len(sellers)) for name in own}})
+    known = pd.DataFrame({"mode": "seller", "entity": sellers[:4], "label": [1, 0, 1, 0]})
+    model = rl.RingDetector(rank=2, epochs=1).fit(unrated, known, covariates=table)
+    inputs = model.inputs("seller")
+    assert len(set(inputs.names)) == len(inputs.names)
+    assert {name for name in inputs.names if inputs.groups[name] == "given"} == {f"given_{name}" for name in own}
+    assert inputs.descriptions["given_association_seller"] == "given_association_seller, as given"
+    assert model.heads_ is not None and not reads_neighbours(model.heads_[0].names)
 
 
 def test_an_unknown_account_cannot_be_explained(model: rl.RingDetector) -> None:

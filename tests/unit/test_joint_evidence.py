@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from scipy.stats import norm
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation.metrics import auc
+from ringleader.judge.scorer import JointHeads, JointScorer
 from ringleader.kernels.layout import no_statistics
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.learners import fit_loop
@@ -291,3 +293,13 @@ def test_new_reviews_and_labels_keep_the_slope_and_renew_the_evidence(
     assert later.state_.evidence_slopes[0] == pytest.approx(first.state_.evidence_slopes[0], rel=0.5)
     later.save(f"{tmp_path}/model")
     pd.testing.assert_frame_equal(rl.load(f"{tmp_path}/model").scores("seller"), later.scores("seller"))
+
+
+def test_no_probability_of_a_joint_head_is_certain() -> None:
+    target = Target(0, "abuse", "binary", np.zeros(1, np.int32), np.ones(1))
+    state = SimpleNamespace(evidence_slopes=np.ones(1))
+    scorer = JointScorer(target, 0, JointHeads(state, True, lambda place: np.full(4, 30.0)), lambda: None)  # type: ignore[arg-type, return-value]
+    vars(scorer)["psi"] = np.array([40.0, 800.0, -800.0, 1.5])
+    for said in (scorer.score, *scorer.judgement):
+        assert ((said > 0) & (said < 1)).all()
+    assert scorer.score[3] == expit(1.5)

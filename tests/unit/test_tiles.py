@@ -58,3 +58,12 @@ def test_nor_on_the_thread_that_asks() -> None:
         thread.join()
     assert len(results) == 3
     assert all(np.array_equal(a, b) for result in results for a, b in zip(result, expected, strict=True))
+
+
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**-73, 2.0**73, 2.0**300])
+def test_lengths_of_rows_follow_the_unit_to_the_bit(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    rows, root = rng.normal(size=(200, 90)).astype(np.float32), rng.normal(size=(90, 70))
+    plain = row_lengths(lambda part: rows[part], len(rows), root)
+    np.testing.assert_allclose(plain, np.linalg.norm(rows @ root, axis=1), rtol=1e-5)
+    np.testing.assert_array_equal(row_lengths(lambda part: rows[part], len(rows), root * unit), plain * unit)

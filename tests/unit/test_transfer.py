@@ -11,6 +11,9 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.evaluation import metrics
+from ringleader.judge import Judge
+from ringleader.judge.transfer import tellers
+from ringleader.known.labels import Target
 from ringleader.report.accounts import Accounts
 from ringleader.report.ranking import ranking, subjects
 from ringleader.signals.lockstep.association import SHARED_PRIOR
@@ -61,6 +64,15 @@ def by_both(tensor: rl.SparseTensor, market: Marketplace) -> rl.RingDetector:
 
 def score_of(model: rl.RingDetector, mode: str) -> np.ndarray:
     return model.scores_by_code(mode)["score"].to_numpy()
+
+
+def test_a_target_without_a_label_in_the_reviews_changes_nothing_for_others() -> None:
+    nobody = Target(1, "abuse", "binary", np.zeros(0, np.int32), np.zeros(0))
+    known = Target(0, "abuse", "binary", np.arange(4, dtype=np.int32), np.array([1.0, -1.0, 1.0, -1.0]))
+    for targets in ([known], [known, nobody], [known, nobody._replace(name="bought")]):
+        assert tellers(1, 0, targets) == [0]
+        assert Judge(None, targets, seed=0).neighbours("abuse") == (False, True)  # type: ignore[arg-type]
+    assert tellers(1, 0, [nobody._replace(mode=0)]) == []
 
 
 @pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])

@@ -50,6 +50,9 @@ LOCKSTEP = {
     "attack": "give bad ratings in lockstep",
 }
 
+FROM_LABELS = ("association_", "shared_", "neighbours_")
+"""How the names of inputs begin that labels enter; columns of the user get other names."""
+
 WORDLESS = ("association", "neighbours")
 """Groups whose numbers mean nothing by themselves; only where an entity stands among the others says something."""
 
@@ -210,7 +213,7 @@ def _with_user_columns(inputs: Inputs, columns: ModeCovariates | None) -> Inputs
         return inputs
     names: list[str] = []
     for own in columns.names:
-        name = own
+        name = f"given_{own}" if own.startswith(FROM_LABELS) else own
         while name in inputs.names or name in names or (name != own and name in columns.names):
             name = f"given_{name}"
         names.append(name)

@@ -235,7 +235,7 @@ class Judge:
 
     def neighbours(self, name: str) -> tuple[bool, bool]:
         """Whether the heads of a target always read neighbours, and whether they may: it is about probabilities."""
-        wanted = self._named.get(name, [])
+        wanted = [target for target in self._named.get(name, []) if len(target.codes)]
         may = bool(wanted) and all(target.kind == "binary" for target in wanted)
         return may and len(wanted) >= LEAST_MODES, may
 

@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.contributions import Contributions, head_contributions
-from ringleader.judge.head import Head, Judgement
+from ringleader.judge.head import Head, Judgement, never_certain
 from ringleader.judge.inputs import Inputs
 from ringleader.judge.judge import Judge
 from ringleader.judge.transfer import Transfer
@@ -139,7 +139,7 @@ class JointScorer:
 
     @property
     def score(self) -> Floats:
-        return self.psi if self.target.kind == "real" else np.asarray(expit(self.psi))
+        return self._said(self.psi)
 
     @cached_property
     def judgement(self) -> Judgement:
@@ -148,8 +148,11 @@ class JointScorer:
             unknown = np.full(len(self.psi), np.nan)
             return Judgement(self.score, unknown, unknown)
         reach = float(ndtri(0.95)) * self.heads.find_deviation(self.place)
-        lower, upper = self.psi - reach, self.psi + reach
-        return Judgement(self.score, *((lower, upper) if self.target.kind == "real" else (expit(lower), expit(upper))))
+        return Judgement(self.score, self._said(self.psi - reach), self._said(self.psi + reach))
+
+    def _said(self, psi: Floats) -> Floats:
+        """The values, or the probabilities, of log-odds."""
+        return psi if self.target.kind == "real" else never_certain(np.asarray(expit(psi)))
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -66,16 +66,17 @@ def tellers(mode: int, actor: int, targets: Sequence[Target]) -> list[int]:
 
     One of two modes that meet must act: which products a seller offers tells little (docs/detection.md).
     """
-    if any(target.mode == mode for target in targets):
+    labelled = [target for target in targets if len(target.codes)]
+    if any(target.mode == mode for target in labelled):
         return []
-    names = {target.name for target in targets if target.kind == "binary"}
+    names = {target.name for target in labelled if target.kind == "binary"}
     if DEFAULT_TARGET not in names and len(names) != 1:
         return []
     name = DEFAULT_TARGET if DEFAULT_TARGET in names else next(iter(names))
     return [
         place
         for place, target in enumerate(targets)
-        if target.kind == "binary" and target.name == name and actor in (mode, target.mode)
+        if len(target.codes) and target.kind == "binary" and target.name == name and actor in (mode, target.mode)
     ]
 
 

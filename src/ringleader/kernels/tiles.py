@@ -7,6 +7,7 @@ here is made of products of tiles that no library cuts, added up in a fixed orde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -66,13 +67,16 @@ def _stacked(rows: Floats) -> Floats:
 
 def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: int, root: Floats) -> Floats:
     """Length of each row of X @ root, (count,), in single precision; ``make_rows`` gives a part of the rows of X."""
-    b = _cut(root.astype(np.float32))
+    # In single precision the squares of very large and very small numbers are lost; powers of two cost no bit.
+    exponent = math.frexp(float(np.abs(root).max(initial=0.0)))[1]
+    b = _cut(np.ldexp(root, -exponent).astype(np.float32))
     spans = _filled(b)
 
     def lengths(start: int) -> Floats:
         rows = make_rows(slice(start, min(start + PART, count)))
         squares = _added_up(_cut(rows), b, spans) ** 2
-        return np.asarray(np.sqrt(squares.sum(axis=(1, 3), dtype=np.float64).reshape(-1)[: len(rows)]))
+        sums = squares.sum(axis=(1, 3), dtype=np.float64).reshape(-1)[: len(rows)]
+        return np.asarray(np.ldexp(np.sqrt(sums), exponent))
 
     return np.concatenate([*Threads().map(lengths, range(0, count, PART)), np.zeros(0)])
 
