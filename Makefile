@@ -66,7 +66,8 @@ test-oldest:
 
 # Kernels are measured with the compiler off, by the tests of their contract; all the rest as it runs.
 coverage: $(VENV)/.installed-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/contract/bits.py numba 150 3 9 24 >/dev/null
+	for problem in "150 3 9 24" "2200 3"; do \
+		NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/contract/bits.py numba $$problem >/dev/null || exit 1; done
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-append \
 		--cov-report=term:skip-covered --cov-report=html:build/coverage
