@@ -15,7 +15,7 @@ import numpy as np
 
 from ringleader.arrays import Floats
 from ringleader.judge.head import Head, Judgement
-from ringleader.judge.inputs import Inputs, label_free_inputs, pack_inputs, unpack_inputs
+from ringleader.judge.inputs import label_free_inputs, pack_inputs, unpack_inputs
 from ringleader.judge.judge import Judge, LabelFree, Prevalence
 from ringleader.judge.transfer import Transfer
 from ringleader.known.covariates import ModeCovariates
@@ -123,9 +123,8 @@ class HeldSignals:
         for place, (target, head) in enumerate(zip(targets, parts[0].heads, strict=True)):
             arrays = held[f"head_{place}"]
             heads[place] = replace(head, ranks=replace(head.ranks, levels=arrays["ranks"]))
-            inputs[place] = _with_columns(
-                self.label_free.inputs(target.mode), *parts[0].label_inputs[place], arrays["label_columns"]
-            )
+            own = self.label_free.inputs(target.mode)
+            inputs[place] = own.with_table(*parts[0].label_inputs[place], arrays["label_columns"])
         for mode, means in parts[0].means.items():
             ranks = self.label_free.inputs(mode).ranks
             assert ranks is not None  # label-free inputs are ranked
@@ -232,19 +231,6 @@ def _rows(array: Any, span: tuple[int, int]) -> Any:
 def _whole(parts: list[Suspicion]) -> Suspicion:
     return Suspicion(
         parts[0].names, tuple(np.concatenate(part) for part in zip(*(p.parts for p in parts), strict=True))
-    )
-
-
-def _with_columns(
-    inputs: Inputs, names: tuple[str, ...], descriptions: dict[str, str], groups: dict[str, str], columns: Floats
-) -> Inputs:
-    """Label-free inputs with columns (n_k, ...) behind them."""
-    return replace(
-        inputs,
-        names=(*inputs.names, *names),
-        blocks=(*inputs.blocks, columns),
-        descriptions={**inputs.descriptions, **descriptions},
-        groups={**inputs.groups, **groups},
     )
 
 

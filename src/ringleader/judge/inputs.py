@@ -111,6 +111,18 @@ class Inputs:
         names = tuple(self.names[j] for j in columns)
         return replace(self, names=names, blocks=(self.values[:, columns],), ranks=None)
 
+    def with_table(
+        self, names: Sequence[str], descriptions: Mapping[str, str], groups: Mapping[str, str], columns: Floats
+    ) -> Inputs:
+        """The inputs with a table of more columns, (n_k, len(names)), behind them."""
+        return replace(
+            self,
+            names=(*self.names, *names),
+            blocks=(*self.blocks, columns),
+            descriptions={**self.descriptions, **descriptions},
+            groups={**self.groups, **groups},
+        )
+
     def joined(self, columns: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
         """The inputs with more columns, (n_k,) each, of one group; beside the behaviour where its table has room."""
         if not columns:

@@ -1,4 +1,8 @@
-"""Where work runs: what this machine, or the container on it, has to give.
+"""Where work runs: what this machine, or the container on it, has to give, and where its files are.
 
-``machine`` says how much memory and how many processors may be used, and reserves space on disk.
+- ``machine``   memory and processors that may be used, space on disk; ``blas``: one thread for small matrices
+- ``executor``  where pieces of work run: in this process, or on threads
+- ``peers``     the processes that share one piece of work; ``ray``: workers on a Ray cluster
+- ``outputs``   files that appear whole; ``temporary``: folders that do not outlive their process
+- ``stores``    object stores and other places with an address
 """

@@ -54,9 +54,8 @@ def unpack_judgement(arrays: Arrays, target_kind: str) -> Judgement:
 
 def with_label_columns(label_free: Inputs, arrays: Arrays) -> Inputs:
     about = json.loads(arrays["label_columns_about"].tobytes())
-    for name, column in zip(about["names"], arrays["label_columns"].T, strict=True):
-        label_free = label_free.joined({name: column}, {name: about["descriptions"][name]}, about["groups"][name])
-    return label_free
+    said, groups = ({name: about[what][name] for name in about["names"]} for what in ("descriptions", "groups"))
+    return label_free.with_table(about["names"], said, groups, arrays["label_columns"])
 
 
 def pack_transfer(transferred: Transfer | None) -> Arrays:

@@ -63,11 +63,15 @@ class Calendar(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """The window in which an entity stands out most. Zeros where it has no reviews of the kind."""
+    """The window in which an entity stands out most. Zeros where it has no reviews of the kind.
 
-    z: Floats  # (seen - 1 - expected) / sqrt(expected + 1), at least 0; one review is no burst
+    z: (seen - 1 - others) / sqrt(others + 1), at least 0; one review is no burst. ``others`` are to be expected beside
+    that one: (volume - 1) times the share of the window.
+    """
+
+    z: Floats
     seen: Floats  # reviews in the window
-    expected: Floats  # reviews to be expected there
+    expected: Floats  # reviews to be expected there: volume times the share of the window
     start: Numbers  # first bin of the window
     length: int  # bins
 
