@@ -208,3 +208,23 @@ def test_memory_that_was_freed_goes_back_to_the_system() -> None:
     machine.return_memory()
     assert len(kept) == 100_000
     assert resident() - before < (held - before) / 2
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no shared memory in files here")
+def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None:
+    def held() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssShmem"))
+
+    size = 4 * 2**20
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.truncate(size)
+        memory = np.memmap(file.name, np.uint8, "r+", shape=(size,))
+        before = held()
+        memory[:] = 7
+        assert held() - before >= 4_000
+        machine.leave_shared()
+        assert held() - before < 1_000
+        assert int(memory.sum()) == 7 * size
+        machine.return_memory()
+        assert held() - before < 1_000
