@@ -123,7 +123,7 @@ class CellShare:
 
     def _deal(self, mode: int) -> CellShare:
         codes, counts = self.tensor.coordinates, self.tensor.counts
-        owner = np.searchsorted(self.bounds[mode], codes[:, mode], side="right") - 1
+        owner = owners(self.bounds[mode], codes[:, mode])
         owned = [np.flatnonzero(owner == rank).astype(np.int32) for rank in range(self.peers.count)]
         parts = self.peers.exchange([(codes[some], counts[some]) for some in owned])
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -326,17 +326,26 @@ class Lookup:
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), *lists
 
 
+def owners(begins: Numbers, codes: Array) -> Numbers:
+    """The process that owns each of some entities; begins : (P + 1,), ``CellShare.bounds`` of their mode."""
+    return np.searchsorted(begins, codes, side="right") - 1
+
+
+def sent_to_owners(peers: Peers, begins: Numbers, codes: Array, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Columns sent to the owners of codes: those sent here, in the order of who sent them."""
+    owner = owners(begins, codes)
+    chosen = [np.flatnonzero(owner == rank) for rank in range(peers.count)]
+    parts = peers.exchange([tuple(column[some] for column in columns) for some in chosen])
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
 def _added(peers: Peers, begins: Numbers, codes: Array, values: Array) -> Floats:
     """The sum of values by their entities, for those that this process owns, (n_own,)."""
     if peers.count == 1:
         return np.asarray(np.bincount(codes, weights=values, minlength=int(begins[-1])), np.float64)
-    owner = np.searchsorted(begins, codes, side="right") - 1
-    chosen = [np.flatnonzero(owner == rank) for rank in range(peers.count)]
-    parts = peers.exchange([(codes[some], values[some]) for some in chosen])
     first, last = begins[peers.rank : peers.rank + 2].tolist()
-    theirs = np.concatenate([part[0] for part in parts]) - first
-    weights = np.concatenate([part[1] for part in parts])
-    return np.asarray(np.bincount(theirs, weights=weights, minlength=last - first), np.float64)
+    theirs, weights = sent_to_owners(peers, begins, codes, (codes, values))
+    return np.asarray(np.bincount(theirs - first, weights=weights, minlength=last - first), np.float64)
 
 
 def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.runtime.peers import Peers
-from ringleader.shares.cells import CellShare, Lookup
+from ringleader.shares.cells import CellShare, Lookup, sent_to_owners
 
 Array = npt.NDArray[Any]
 
@@ -78,7 +78,7 @@ def turned(peers: Peers, rows: sparse.csr_array, first: Numbers, second: Numbers
     if peers.count == 1:
         return sparse.csr_array(rows.T)
     codes = np.repeat(np.arange(first[peers.rank], first[peers.rank + 1]), np.diff(rows.indptr))
-    row, column, values = _dealt(peers, second, rows.indices, (codes.astype(np.int32), rows.indices, rows.data))
+    row, column, values = sent_to_owners(peers, second, rows.indices, (codes.astype(np.int32), rows.indices, rows.data))
     column = column - second[peers.rank]
     size = int(second[peers.rank + 1] - second[peers.rank])
     order = np.argsort(column, kind="stable")
@@ -95,7 +95,7 @@ def cell_graph(share: CellShare, mode: int, other: int, values: Array) -> sparse
     codes = home.tensor.coordinates
     columns: tuple[Array, ...] = codes[:, mode], codes[:, other], values
     if not share.alone and mode != home.mode:
-        columns = _dealt(share.peers, share.bounds[mode], columns[0], columns)
+        columns = sent_to_owners(share.peers, share.bounds[mode], columns[0], columns)
     shape = share.size(mode), share.shape[other]
     return sparse.csr_array(sparse.coo_array((columns[2], (columns[0] - first, columns[1])), shape=shape))
 
@@ -111,17 +111,9 @@ def meeting_graph(share: CellShare, mode: int, other: int, cells: Bools | None =
     if not share.alone and mode != home.mode:
         pairs = np.unique(columns[0].astype(np.int64) * share.shape[other] + columns[1])  # each travels once
         columns = tuple(part.astype(np.int32) for part in np.divmod(pairs, share.shape[other]))
-        columns = _dealt(share.peers, share.bounds[mode], columns[0], columns)
+        columns = sent_to_owners(share.peers, share.bounds[mode], columns[0], columns)
     where = columns[0] - first, columns[1]
     shape = share.size(mode), share.shape[other]
     graph = sparse.csr_array(sparse.coo_array((np.ones(len(where[0])), where), shape=shape))
     graph.data[:] = 1.0
     return graph
-
-
-def _dealt(peers: Peers, begins: Numbers, codes: Array, columns: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Columns sent to the owners of codes: those sent here, in the order of who sent them."""
-    owner = np.searchsorted(begins, codes, side="right") - 1
-    chosen = [np.flatnonzero(owner == rank) for rank in range(peers.count)]
-    parts = peers.exchange([tuple(column[some] for column in columns) for some in chosen])
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))

@@ -17,7 +17,7 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.runtime.executor import Threads
-from ringleader.shares.cells import CellShare
+from ringleader.shares.cells import CellShare, owners
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, expose, groups_of_actors, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -142,7 +142,7 @@ def sent_tables(share: CellShare, actor: int, meetings: Meetings) -> list[Tables
     every = Tables(meetings.offsets, meetings.members, meetings.windows, meetings.log_rate)
     if share.alone:
         return [every]
-    owner = _owners(share, actor, meetings.members)
+    owner = owners(share.bounds[actor], meetings.members)
     size = np.diff(meetings.offsets)
     group = np.repeat(np.arange(len(size)), size)
     messages = []
@@ -164,10 +164,6 @@ def joined_tables(parts: list[Tables]) -> Tables:
     return Tables(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), rest[0], rest[1], rest[2])
 
 
-def _owners(share: CellShare, mode: int, codes: Codes) -> Numbers:
-    return np.searchsorted(share.bounds[mode], codes, side="right") - 1
-
-
 def _returned(share: CellShare, actor: int, members: Codes, sent: list[Tables], scores: Floats) -> Floats:
     """The scores of all memberships of the groups here, from the owners of the actors.
 
@@ -178,7 +174,7 @@ def _returned(share: CellShare, actor: int, members: Codes, sent: list[Tables], 
     first, last = share.own(actor)
     number = [int(((part.members >= first) & (part.members < last)).sum()) for part in sent]
     received = share.peers.exchange(np.split(scores, np.cumsum(number)[:-1]))
-    owner, supports = _owners(share, actor, members), np.zeros(len(members))
+    owner, supports = owners(share.bounds[actor], members), np.zeros(len(members))
     for rank, part in enumerate(received):
         supports[owner == rank] = part
     return supports

@@ -27,7 +27,7 @@ from ringleader.errors import SettingsError
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
 from ringleader.runtime.peers import Peers, gather
-from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
 from ringleader.signals.lockstep.counting import count_side
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, in_order, meet
@@ -317,10 +317,7 @@ def _own_memberships(share: CellShare, actor: int, meetings: Meetings) -> tuple[
     group = np.repeat(np.arange(len(size), dtype=np.int32), size)
     columns: tuple[Any, ...] = (meetings.members, group + np.int32(numbers[share.peers.rank]), meetings.log_rate[group])
     if not share.alone:
-        owner = np.searchsorted(share.bounds[actor], meetings.members, side="right") - 1
-        chosen = [np.flatnonzero(owner == rank) for rank in range(share.peers.count)]
-        parts = share.peers.exchange([tuple(column[some] for column in columns) for some in chosen])
-        columns = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        columns = sent_to_owners(share.peers, share.bounds[actor], meetings.members, columns)
     return columns[0] - np.int32(share.own(actor)[0]), columns[1], columns[2], int(numbers[-1])
 
 
