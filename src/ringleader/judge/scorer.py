@@ -67,7 +67,7 @@ class JointHeads(NamedTuple):
     """The published heads of a model, as its state holds them.
 
     trained : whether labels moved the factors
-    find_deviation : standard deviation of psi, (n_k,), by place of the target
+    find_deviation : standard deviation of psi, (n_k,), by index of the target
     """
 
     state: State
@@ -123,7 +123,7 @@ class JointScorer:
     """
 
     target: Target
-    place: int
+    target_index: int
     heads: JointHeads
     find_inputs: Callable[[], Inputs]
     kind: Literal["joint"] = "joint"
@@ -135,7 +135,7 @@ class JointScorer:
 
     @cached_property
     def psi(self) -> Floats:
-        return head_log_odds(self.heads.state, self.place, self.target.mode)
+        return head_log_odds(self.heads.state, self.target_index, self.target.mode)
 
     @property
     def score(self) -> Floats:
@@ -147,7 +147,7 @@ class JointScorer:
         if not self.heads.reads_evidence:
             unknown = np.full(len(self.psi), np.nan)
             return Judgement(self.score, unknown, unknown)
-        reach = float(ndtri(0.95)) * self.heads.find_deviation(self.place)
+        reach = float(ndtri(0.95)) * self.heads.find_deviation(self.target_index)
         return Judgement(self.score, self._said(self.psi - reach), self._said(self.psi + reach))
 
     def _said(self, psi: Floats) -> Floats:
@@ -161,13 +161,13 @@ class JointScorer:
     def contributions(self, codes: Numbers) -> Contributions:
         """A part for each component and, where the head reads it, for the evidence: parts and intercept sum to psi."""
         state, mode = self.heads.state, self.target.mode
-        amounts = state.rows(mode)[codes].astype(np.float64) * state.heads[self.place, 1:]
+        amounts = state.rows(mode)[codes].astype(np.float64) * state.heads[self.target_index, 1:]
         names = tuple(f"component {r + 1}" for r in range(amounts.shape[1]))
         if self.heads.reads_evidence:
-            own = state.evidence_slopes[self.place] * state.evidence_of(mode)[codes]
+            own = state.evidence_slopes[self.target_index] * state.evidence_of(mode)[codes]
             names, amounts = (*names, JOINT_EVIDENCE), np.column_stack([amounts, own])
         unit = "log-odds" if self.target.kind == "binary" else "value"
-        return Contributions(names, amounts, unit, float(state.heads[self.place, 0]))
+        return Contributions(names, amounts, unit, float(state.heads[self.target_index, 0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,25 +227,25 @@ class LabelFreeScorer:
         return Contributions(suspicion.names, amounts, "suspicion")
 
 
-def choose_scorer(judge: Judge, mode: int, place: int | None, joint: JointHeads | None) -> Scorer:
-    """The scorer of a mode for a target, by its place among the targets, or for none.
+def choose_scorer(judge: Judge, mode: int, target_index: int | None, joint: JointHeads | None) -> Scorer:
+    """The scorer of a mode for a target, by its index among the targets, or for none.
 
     joint : under the published presets, and where a fit was stopped before its heads were learned; None by default
     """
-    target = judge.targets[place] if place is not None else None
+    target = judge.targets[target_index] if target_index is not None else None
     name = target.name if target is not None else DEFAULT_TARGET
     if joint is None:
-        if place is not None and target is not None:
+        if target_index is not None and target is not None:
             return HeadScorer(
                 target,
                 lambda: judge.signals.suspicion(mode),
-                lambda: judge.head(place),
-                lambda: judge.judgement(place),
-                lambda: judge.head_inputs(place),
+                lambda: judge.head(target_index),
+                lambda: judge.judgement(target_index),
+                lambda: judge.head_inputs(target_index),
             )
         transferred = judge.transfer(mode)
         if transferred is not None:
             return TransferredScorer(transferred, lambda: judge.inputs(mode, transferred.target, False))
-    elif target is not None and place is not None and joint.trained:
-        return JointScorer(target, place, joint, lambda: judge.inputs(mode, name, False))
+    elif target is not None and target_index is not None and joint.trained:
+        return JointScorer(target, target_index, joint, lambda: judge.inputs(mode, name, False))
     return LabelFreeScorer(judge.signals, mode, target, lambda: judge.inputs(mode, name, False))

@@ -228,7 +228,7 @@ def _judge_on(held: HeldSignals, snapshot: Snapshot) -> Judge:
     """The heads of a snapshot, fitted by workers."""
     return held.judge(
         snapshot.targets,
-        [k for k in range(len(snapshot.tensor.shape)) if snapshot.place(k) is None],
+        [k for k in range(len(snapshot.tensor.shape)) if snapshot.target_index(k) is None],
         seed=snapshot.config.seed,
         prevalence=snapshot.parameters["prevalence"],
         threads=snapshot.parameters["threads"],

@@ -212,7 +212,7 @@ def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
     for k in range(len(snapshot.tensor.shape)):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
-        if snapshot.judged and snapshot.place(k) is None:
+        if snapshot.judged and snapshot.target_index(k) is None:
             yield ModelPart(f"transfer-{k}", judge, partial(_transfer_arrays, judge, k))
     if snapshot.judged:
         for place, head in enumerate(judge.heads()):

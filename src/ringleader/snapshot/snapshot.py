@@ -228,13 +228,13 @@ class Snapshot:
 
     # -- answers ------------------------------------------------------------------------------------
 
-    def place(self, mode: int | str, name: str | None = None) -> int | None:
-        """The place of a target of a mode among the targets; the usual one where no name is given, None without any.
+    def target_index(self, mode: int | str, name: str | None = None) -> int | None:
+        """The index of a target of a mode among the targets; the usual one where no name is given, None without any.
 
         A target whose labels are of nobody in the reviews is none: there is no probability from it.
         """
         k = self.tensor.mode_index(mode)
-        there = {t.name: place for place, t in enumerate(self.targets) if t.mode == k and len(t.codes)}
+        there = {t.name: index for index, t in enumerate(self.targets) if t.mode == k and len(t.codes)}
         if name is None:
             return there.get(DEFAULT_TARGET, next(iter(there.values()), None))
         if name not in there:
@@ -244,8 +244,8 @@ class Snapshot:
 
     def target(self, mode: int | str, name: str | None = None) -> Target | None:
         """The same as the target itself."""
-        place = self.place(mode, name)
-        return None if place is None else self.targets[place]
+        index = self.target_index(mode, name)
+        return None if index is None else self.targets[index]
 
     def target_names(self, mode: int | str) -> list[str]:
         """The targets of a mode; first the one that is scored by default."""
@@ -256,12 +256,12 @@ class Snapshot:
 
     def scorer(self, mode: int | str, name: str | None = None) -> Scorer:
         """The score of a mode for a target."""
-        k, place = self.tensor.mode_index(mode), self.place(mode, name)
+        k, index = self.tensor.mode_index(mode), self.target_index(mode, name)
         joint = None if self.judged else JointHeads(self.state, self.config.joint, self._joint_deviation)
-        return choose_scorer(self.judge, k, place, joint)
+        return choose_scorer(self.judge, k, index, joint)
 
-    def _joint_deviation(self, place: int) -> Floats:
-        return head_deviation(self.problem, self.state, place)
+    def _joint_deviation(self, target_index: int) -> Floats:
+        return head_deviation(self.problem, self.state, target_index)
 
     def inputs(self, mode: int | str, name: str | None = None) -> Inputs:
         """What the head of a target reads of every entity of a mode; also of a mode that has no such target itself."""
