@@ -32,8 +32,8 @@ LEVELS = 65_536
 """Distinct ranks that are told apart."""
 CURVE = 4_096
 """Entities from which a curve is found at all levels first, which is a few long sums and not many short ones."""
-SHARED = 20_000
-"""Numbers from which threads share the ranking of a table."""
+SHARED = 4_000_000
+"""Numbers from which threads share the ranking of a table; of fewer they would wait for the interpreter's lock."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 

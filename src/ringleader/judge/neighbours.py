@@ -45,6 +45,9 @@ LEAST_GAIN = 2.0
 """Nats by which neighbours must raise the leave-one-out likelihood of the labels of one mode alone to be read. Their
 worth there is mixed: 0.002 to 0.004 more on Amazon-Xu, 0.003 less on Bitcoin OTC (docs/head.md)."""
 
+SHARED = 50_000
+"""Entities of a mode from which threads share the first round; of fewer they would wait for the interpreter's lock."""
+
 LOCKSTEP_PRIOR = 30.0
 """LLR's worth of the market's mean in the mean over those who act in lockstep. Association's 2
 ranks alike on markets; with it faint ties, which say least, would count nearly in full (docs/head.md)."""
@@ -80,7 +83,8 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
         return _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
 
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
-    for (target, _), believed in zip(pieces, Threads().map(believe, pieces), strict=True):
+    threads = Threads() if max(len(ranks.levels) for ranks in label_free.values()) >= SHARED else Threads(1)
+    for (target, _), believed in zip(pieces, threads.map(believe, pieces), strict=True):
         beliefs[target.mode].append(believed)
     return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)
 

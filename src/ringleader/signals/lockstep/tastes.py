@@ -39,6 +39,9 @@ MEETINGS_PRIOR = 1000.0
 NEAR = 100.0
 """Most that an item is near an anchor, against chance."""
 
+SHARED = 400_000
+"""Cells from which threads share the work; of fewer they would wait for the interpreter's lock."""
+
 ROWS = 4_096
 """Cells at a time where an array of cells x topics is needed: so many stay near the processor."""
 
@@ -87,7 +90,7 @@ def find_tastes(
     item = assign_roles(home.tensor, actor, settings.items).items[0]
     topics = find_topics(home, actor, item, settings.topics)
     met = ((boost, boost), (boost, ~boost), (attack, ~attack))
-    threads = Threads() if home.alone else Threads(1)  # processes talk to each other in one order
+    threads = _threads(home.n_cells) if home.alone else Threads(1)  # processes talk to each other in one order
     alike, *across = threads.map(lambda pair: attraction(home, actor, topics.shares, *pair, settings), met)
     trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(np.diag(alike) - 1.0, 0.1), 0.0, 1.0)
     drawn = [product(topics.shares, matrix) for matrix in across]
@@ -125,6 +128,11 @@ def find_topics(cells: SparseTensor | CellShare, actor: int, item: int, count: i
     return Topics(shares, counts, chances, mixture)
 
 
+def _threads(cells: int) -> Threads:
+    """Those that share work on so many cells."""
+    return Threads() if cells >= SHARED else Threads(1)
+
+
 def _popularity(items: CellShare, item: int) -> Floats:
     """Share of each item that this process owns in all cells."""
     return np.asarray(np.bincount(items.own_codes(item), minlength=items.size(item)) / max(items.n_cells, 1))
@@ -150,7 +158,7 @@ def _divide(offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts
     def fill(span: tuple[int, int]) -> None:
         get_backend().topic_counts(offsets, columns, own, other, counts, span)
 
-    Threads().map(fill, [(int(a), int(b)) for a, b in itertools.pairwise(edges)])
+    _threads(len(columns)).map(fill, [(int(a), int(b)) for a, b in itertools.pairwise(edges)])
 
 
 def _anchors(
@@ -278,5 +286,5 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
         drawn = np.einsum("ck,ck->c", left, nearer[met]) / left.sum(axis=1)
         pull[rows] = np.log(np.maximum(1.0 + drawn, 1.0))
 
-    Threads().map(fill, range(0, len(who), ROWS))
+    _threads(len(who)).map(fill, range(0, len(who), ROWS))
     return actors.move(pull, home)
