@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.stats import rankdata
+from small_population import NAMES, F, M, N, fitted, population
 
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import bend_map, cubic_splines, lay_out, rank_all
-from ringleader.judge.binary import blind_likelihood, few_labels_factor, fit_head
+from ringleader.judge.binary import fit_head
 from ringleader.judge.head import Head
 from ringleader.judge.posterior import (
     ByLabels,
     ByWeights,
     Prior,
     covariance_root,
-    error_root,
     fit_logistic,
     gradient,
     left_out,
@@ -32,24 +32,6 @@ from ringleader.judge.prevalence import estimate_prevalence, floor_of, matching_
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real_head
 from ringleader.kernels.logistic import logistic
-
-N, F, M = 400, 4, 60
-NAMES = [f"x{j}" for j in range(F)]
-
-
-def population(seed: int = 0, n: int = N, f: int = F) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, evidence and truth (+1 / -1) of a small population."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, f))
-    psi = 1.5 * x[:, 0] + x[:, 1] ** 2 - 2
-    z = np.where(rng.random(n) < logistic(psi), 1.0, -1.0)
-    return x, x[:, 0] + rng.normal(size=n), z
-
-
-def fitted(**settings: object) -> tuple[Head, np.ndarray, np.ndarray, np.ndarray]:
-    x, evidence, z = population()
-    head = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence, settings=HeadSettings(**settings))
-    return head, x, evidence, z
 
 
 def problem(seed: int = 0, m: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray, Prior]:
@@ -372,25 +354,6 @@ def test_the_inverse_by_labels_is_the_inverse_by_weights(labels: int) -> None:
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-6, atol=1e-10)
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.6])
-def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_holds_back(factor: float) -> None:
-    """By the formula in plain NumPy, by simulation, and the posterior covariance where the prior is right."""
-    rng = np.random.default_rng(5)
-    rows, curvature = rng.normal(size=(30, 6)), 0.5 + rng.random(30)
-    prior, believed = Prior(np.zeros(6), np.full(6, 2.0)), np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0])
-    noise = rows.T @ (curvature[:, None] * rows)
-    inverse = np.linalg.inv(noise + np.diag(1 / prior.variance))
-    expected = inverse @ (factor**2 * noise + np.diag(believed / prior.variance**2)) @ inverse
-    root = error_root(rows, curvature, prior, believed, factor)
-    np.testing.assert_allclose(root @ root.T, expected, rtol=1e-9)
-    truth = rng.normal(size=(200_000, 6)) * np.sqrt(believed)
-    seen = truth @ rows.T + factor * rng.normal(size=(200_000, 30)) / np.sqrt(curvature)
-    error = (seen * curvature) @ rows @ inverse - truth
-    np.testing.assert_allclose(error.T @ error / len(error), expected, atol=0.01 * expected.max())
-    right = error_root(rows, curvature, prior, prior.variance)
-    np.testing.assert_allclose(right @ right.T, inverse, rtol=1e-9)
-
-
 def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
     """The estimate asks for good accounts like the market's; of its busiest none is made, and the note says so."""
     features, evidence, truth = population(n=1000)
@@ -406,110 +369,3 @@ def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
         assert ("unusually many or few reviews" in head.note) == told
         assert head.estimated != told
         assert (head.prevalence == HeadSettings().assumed_prevalence) == told
-
-
-@pytest.mark.parametrize(("says", "margin"), [(2.0, 1.0), (0.0, 0.0), (0.0, 1.0), (-0.5, 1.0), (0.0, 100.0)])
-def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(says: float, margin: float) -> None:
-    """By hand from the two heads alone; a doubting one that is ahead by less than the margin is not preferred."""
-    x, evidence, z = population()
-    codes, bad = np.arange(20), z[:20] > 0
-
-    def head(**settings: float) -> Head:
-        asked = HeadSettings(prevalence=0.3, sharpness=1.0, sharpness_spread=1e-6, unremarkable=0.0, **settings)
-        return fit_head(x, NAMES, codes, z[:20], suspicion=evidence + says * z, settings=asked)
-
-    def likelihoods(log_odds: np.ndarray) -> np.ndarray:
-        p = 1 / (1 + np.exp(-log_odds - matching_shift(log_odds, float(bad.mean()))))
-        return np.log(np.where(bad, p, 1 - p))
-
-    trusting, doubting = head(doubting_labels=0.0), head(evidence_slope=0.0, full_labels=30.0, doubting_labels=0.0)
-    # Each alone has the factor of its labels: with a fifth of those for full variances, and with two thirds.
-    factors = (20 / 100) ** -0.25, (20 / 30) ** -0.25
-    of_trusting = likelihoods(trusting.left_out / factors[0])
-    of_doubting = likelihoods(doubting.left_out / factors[1])
-    ahead = (of_doubting - of_trusting).sum()
-    assert (ahead > 0) == (says <= 0)
-    if ahead > 0:
-        ahead = max(ahead - margin * np.sqrt(20 * np.var(of_doubting - of_trusting, ddof=1)), 0.0)
-    doubt = 1 / (1 + np.exp(-ahead))
-    both = head(doubting_labels=30.0, doubting_margin=margin)
-    expected = (1 - doubt) * trusting.weights / factors[0] + doubt * doubting.weights / factors[1]
-    np.testing.assert_allclose(both.weights[1:] / factors[0], expected[1:], rtol=1e-5)
-    assert both.predict().value.mean() == pytest.approx(0.3)
-    assert 0.01 < doubt < 0.99, "else the average would be one of them"
-    assert (doubt == 0.5) == (margin == 100.0)
-
-
-def test_all_log_odds_have_the_factor_that_the_left_out_labels_ask_for() -> None:
-    """By hand from the head without it, over a fine grid of factors."""
-    x, evidence, z = population()
-    codes, bad = np.arange(120), (z[:120] > 0).astype(float)
-
-    def head(**settings: float) -> Head:
-        return fit_head(x, NAMES, codes, z[:120], suspicion=evidence, settings=HeadSettings(prevalence=0.3, **settings))
-
-    plain, sharp = head(sharpness=1.0, sharpness_spread=1e-6), head(sharpness=1.2, sharpness_spread=0.15)
-    factors = np.exp(np.linspace(np.log(0.8), np.log(1.8), 2001))
-    prior = -0.5 * (np.log(factors / 1.2) / 0.15) ** 2
-    best = factors[np.argmax(prior + [blind_likelihood(f * plain.left_out, bad, 0.01) for f in factors])]
-    np.testing.assert_allclose(sharp.weights[1:], best * plain.weights[1:], rtol=1e-3)
-    apart = (sharp.left_out - sharp.left_out.mean()) / best
-    np.testing.assert_allclose(apart, plain.left_out - plain.left_out.mean(), rtol=2e-3, atol=1e-3)
-    assert sharp.predict().value.mean() == pytest.approx(0.3)
-    wider = sharp.predict().upper - sharp.predict().lower
-    assert np.isfinite(wider).all() and (wider > 0).all()
-
-
-def test_some_of_the_abusive_look_like_anybody() -> None:
-    """A hundredth of the bad are spread as the good are: the posterior of that mixture, by hand."""
-    head, *_ = fitted(prevalence=0.2, unremarkable=0.01)
-    predictor, value, lower, upper = head.predict()
-    ratio = np.exp(predictor) / 0.25 / 0.99  # of the other bad to the good, at odds of one to four
-    np.testing.assert_allclose(value / (1 - value), 0.25 * (0.99 * ratio + 0.01), rtol=1e-9)
-    assert value.mean() == pytest.approx(0.2, abs=1e-6)
-    assert value.min() > 0.0025 / 1.0025
-    assert (np.argsort(value) == np.argsort(predictor)).all()
-    assert ((lower < value) & (value < upper)).all()
-    assert Head.from_arrays(head.to_arrays()).floor == head.floor
-
-
-def test_left_out_labels_may_be_of_the_bad_who_look_like_anybody() -> None:
-    """The likelihood of the mixture by hand, and without such labels that of the log-odds alone."""
-    log_odds, bad = np.array([-9.0, -2.0, 1.0, 3.0, -8.0]), np.array([0.0, 0.0, 1.0, 1.0, 1.0])
-    odds = 0.6 / 0.4
-
-    def at(shift: float) -> np.ndarray:
-        made = np.exp(log_odds + shift) + 0.01 * odds
-        return made / (1 + made)
-
-    shifts = np.linspace(-20, 20, 400_001)
-    shift = shifts[np.argmin([abs(at(shift).mean() - 0.6) for shift in shifts])]
-    expected = np.log(np.where(bad > 0, at(shift), 1 - at(shift))).sum()
-    assert blind_likelihood(log_odds, bad, 0.01) == pytest.approx(expected, abs=1e-3)
-    assert blind_likelihood(log_odds, bad, 0.01) > blind_likelihood(log_odds, bad)
-
-
-def test_the_factor_of_fewer_than_ten_labels_is_that_of_ten() -> None:
-    """Two labels that are as the suspicion says make nobody certain: one label has no factor at all."""
-    settings = HeadSettings()
-    assert [few_labels_factor(count, settings) for count in (100, 5000)] == [1.0, 1.0]
-    assert few_labels_factor(50, settings) == pytest.approx(2**0.25)
-    assert few_labels_factor(2, settings) == few_labels_factor(10, settings) == pytest.approx(10**0.25)
-    x, evidence, _ = population()
-    codes = [int(np.argmax(evidence)), int(np.argmin(evidence))]
-    two = fit_head(x, NAMES, codes, [1.0, -1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
-    one = fit_head(x, NAMES, codes[:1], [1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
-    assert one.kind == "evidence" and two.kind == "additive"
-    assert np.ptp(two.predict().predictor) < 2.5 * np.ptp(one.predict().predictor)
-
-
-def test_many_labels_need_no_second_belief() -> None:
-    x, evidence, z = population()
-    for labels, same in ((100, True), (99, False)):
-        one, other = (
-            fit_head(
-                x, NAMES, np.arange(labels), z[:labels], suspicion=evidence, settings=HeadSettings(doubting_labels=m)
-            )
-            for m in (0.0, 30.0)
-        )
-        assert np.array_equal(one.weights, other.weights) == same

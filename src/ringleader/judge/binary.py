@@ -19,7 +19,7 @@ from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, m
 from ringleader.judge.posterior import (
     Posterior,
     Prior,
-    error_root,
+    error_of_mode,
     fit_logistic,
     learn_variances,
     left_out,
@@ -34,6 +34,7 @@ from ringleader.judge.prevalence import (
 )
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
 from ringleader.kernels.logistic import fisher_weight
+from ringleader.kernels.tiles import product
 from ringleader.runtime.executor import Threads
 from ringleader.wording import counted
 
@@ -124,13 +125,11 @@ def fit_binary(
     floor = floor_of(settings.unremarkable, prevalence)
     shift = matching_shift(psi, prevalence, floor)
     weights[0] += shift
-    extra = settings.interval_doubt / max(len(layout.inputs), 1)
-    believed = proven.variance + np.where(layout.source >= 0, extra, 0.0)
-    errors = [
-        np.sqrt(part) * error_root(rows, fisher_weight(fitted), prior, believed, sharpness)
-        for part, (_, prior, _) in zip(share, learned, strict=True)
-    ]
+    curvature = fisher_weight(fitted)
+    errors = [error_of_mode(rows, curvature, prior, proven.variance, sharpness) for _, prior, _ in learned]
     between = _between([sharpness * posterior.weights for posterior, _, _ in learned], share)
+    shared = np.column_stack([_slopes(unsure * weights), *between])
+    own = share @ np.stack([error.left_out for error in errors]) + (product(rows, shared) ** 2).sum(axis=1)
     return Head(
         target_kind="binary",
         names=inputs,
@@ -142,11 +141,13 @@ def fit_binary(
         interval=settings.interval,
         converged=all(posterior.gap < 1e-4 and settled for posterior, _, settled in learned),
         floor=floor,
+        floor_spread=settings.unremarkable_spread,
         weights=weights,
-        root=np.column_stack([*errors, _slopes(unsure * weights), *between]),
+        root=np.column_stack([*(np.sqrt(part) * e.root for part, e in zip(share, errors, strict=True)), shared]),
         codes=known,
         values=values,
         left_out=sharpness * (share @ np.stack(blind)) + at_labels + shift,
+        left_out_spread=np.sqrt(own),
         variances=share @ np.stack([mean_variances(layout, prior) for _, prior, _ in learned]),
         ranks=ranks,
         layout=layout,
@@ -294,11 +295,13 @@ def _evidence_head(
         interval=settings.interval,
         converged=True,
         floor=floor,
+        floor_spread=settings.unremarkable_spread,
         weights=weights,
         root=np.diag(spread),
         codes=known,
         values=values,
         left_out=psi[known] + weights[0],
+        left_out_spread=np.sqrt(((layout.rows(table.population.levels(known)) * spread) ** 2).sum(axis=1)),
         variances=mean_variances(layout, prior),
         ranks=table.ranks,
         layout=layout,

@@ -31,15 +31,13 @@ from ringleader.judge.basis import (
     unpack,
 )
 from ringleader.judge.population import Population, edges_of, in_whole_parts, moved_rows, whole_parts
-from ringleader.judge.posterior import Prior
+from ringleader.judge.posterior import LEAST_ROOM, Prior
 from ringleader.judge.prevalence import with_floor
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import row_lengths
 from ringleader.known.labels import TargetKind
 
 EVIDENCE_NAME = "evidence prior"
-LEAST_ROOM = 0.05
-"""Least share of an entity's leverage that is left when its own label is taken out."""
 
 
 class HeadScores(NamedTuple):
@@ -82,10 +80,12 @@ class Head:
     noise_variance : of an observed value around what is expected of the entity; 0 for a binary target
     interval       : probability mass of the intervals
     floor          : log-odds that those of the predictor are added to, as odds: of abuse that looks like anybody's
+    floor_spread   : and their standard deviation
     weights        : (P,) coefficients, the first one the intercept, at the market's prevalence
     root           : (P, Q) with covariance root root'
     codes, values  : the labelled entities and their labels: +1 and -1, or numbers
     left_out       : (M,) predictor of the labelled, each as if its own label were unknown
+    left_out_spread : (M,) and its standard deviation
     variances      : (2,) mean learned prior variance of the linear terms and of the bends
     """
 
@@ -99,11 +99,13 @@ class Head:
     interval: float
     converged: bool
     floor: float
+    floor_spread: float
     weights: Floats
     root: Floats
     codes: Numbers
     values: Floats
     left_out: Floats
+    left_out_spread: Floats
     variances: Floats
     ranks: Ranks
     layout: Layout
@@ -130,27 +132,15 @@ class Head:
         """Scores of the population, or of other entities with the same inputs (and suspicion, where it was one)."""
         levels = self.ranks.levels if features is None else self._levels_of(features, suspicion)
         centre, spread = moments(levels, self.layout, self.weights, self.root)
-        reach = self.quantile * spread
-        return HeadScores(centre, self._scaled(centre), self._scaled(centre - reach), self._scaled(centre + reach))
+        return HeadScores(centre, *self._interval(centre, spread))
 
     def judge(self) -> Judgement:
-        """Every entity of the mode, or those whose ranks are here; the labelled without their own label.
-
-        Without it an interval is wider: h -> h / (1 - N h), as for a review (model.md section 6.4).
-        """
+        """Every entity of the mode, or those whose ranks are here; the labelled without their own label."""
         centre, spread = self._own_moments()
         codes = self.codes - self.ranks.first
         own = (codes >= 0) & (codes < len(centre))
-        codes = codes[own]
-        if self.target_kind == "binary":
-            weight = fisher_weight(centre[codes])
-        else:  # values without spread have no noise to weigh against, and taught nothing that could be left out
-            weight = np.full(len(codes), 1 / self.noise_variance if self.noise_variance > 0 else 0.0)
-        spread[codes] /= np.sqrt(np.maximum(1 - weight * spread[codes] ** 2, LEAST_ROOM))
-        centre[codes] = self.left_out[own]
-        reach = self.quantile * spread
-        ends = (centre, centre - reach, centre + reach)
-        return Judgement(*(frozen(self._scaled(end)) for end in ends))
+        centre[codes[own]], spread[codes[own]] = self.left_out[own], self.left_out_spread[own]
+        return Judgement(*(frozen(end) for end in self._interval(centre, spread)))
 
     def _own_moments(self) -> tuple[Floats, Floats]:
         """``moments`` of the population, or of those entities of it whose ranks are here."""
@@ -166,10 +156,21 @@ class Head:
         levels = self.ranks.levels if entities is None else self.ranks.levels[np.asarray(entities, np.int64)]
         return self.layout.contributions(levels, self.weights, len(self.names))
 
-    def _scaled(self, predictor: Floats) -> Floats:
+    def _interval(self, centre: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
+        """What predictors with these standard deviations stand for, and the ends of its interval.
+
+        An end is where both the predictor and the floor are at theirs. Mostly one of them hides the other; where they
+        are alike, and their spreads are, 90% intervals cover 98%.
+        """
+        reach, below = self.quantile * spread, self.quantile * self.floor_spread
+        ends = ((centre, 0.0), (centre - reach, -below), (centre + reach, below))
+        value, lower, upper = (self._scaled(end, self.floor + moved) for end, moved in ends)
+        return value, lower, upper
+
+    def _scaled(self, predictor: Floats, floor: float) -> Floats:
         if self.target_kind != "binary":
             return predictor
-        return never_certain(logistic(with_floor(predictor, self.floor)))
+        return never_certain(logistic(with_floor(predictor, floor)))
 
     def _levels_of(self, features: npt.ArrayLike, suspicion: npt.ArrayLike | None) -> Levels:
         reads_suspicion = bool(self.names) and self.names[-1] == EVIDENCE_NAME
@@ -199,7 +200,13 @@ class Head:
         about["names"] = tuple(about["names"])
         about["prevalence"] = float("nan") if about.get("prevalence") is None else about["prevalence"]
         about["floor"] = -np.inf if about.get("floor") is None else about["floor"]  # older heads have none
+        about.setdefault("floor_spread", 0.0)
         ranks, layout = unpack(arrays)
+        if "left_out_spread" not in arrays:  # older heads widened those of the population
+            centre, spread = moments(ranks.levels[arrays["codes"]], layout, arrays["weights"], arrays["root"])
+            noise = about["noise_variance"]
+            known = fisher_weight(centre) if about["target_kind"] == "binary" else 1 / noise if noise > 0 else 0.0
+            arrays = {**arrays, "left_out_spread": without_own(spread, known)}
         about |= {name: arrays[name] for name in _ARRAYS}
         return cls(**about, ranks=ranks, layout=layout)
 
@@ -215,8 +222,9 @@ _WORDS = (
     "interval",
     "converged",
     "floor",
+    "floor_spread",
 )
-_ARRAYS = ("weights", "root", "codes", "values", "left_out", "variances")
+_ARRAYS = ("weights", "root", "codes", "values", "left_out", "left_out_spread", "variances")
 
 
 def moments(
@@ -228,6 +236,11 @@ def moments(
     """
     spread = row_lengths(lambda part: layout.single_rows(levels[part]), len(levels), root)
     return layout.predictor(levels, weights, population), spread
+
+
+def without_own(spread: Floats, weight: Floats | float) -> Floats:
+    """Posterior standard deviations, (M,), without an own label of that weight: h -> h / (1 - N h) (model.md 6.4)."""
+    return np.asarray(spread / np.sqrt(np.maximum(1 - weight * spread**2, LEAST_ROOM)))
 
 
 class HeadTable(NamedTuple):

@@ -313,7 +313,7 @@ def _labels_likelihood(head: Head) -> float:
     """
     if head.target_kind == "real" or head.kind != "additive":
         return float("nan")
-    return blind_likelihood(head.left_out, (head.values > 0).astype(float))
+    return blind_likelihood(head.left_out, (head.values > 0).astype(float), HeadSettings().unremarkable)
 
 
 def _by_name(targets: Sequence[Target]) -> dict[str, list[Target]]:

@@ -19,6 +19,8 @@ from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
 
+LEAST_ROOM = 0.05
+"""Least share of an entity's leverage that is left when its own label is taken out."""
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""
 
@@ -210,24 +212,46 @@ def covariance_root(rows: Floats, curvature: Floats, prior: Prior) -> Floats:
     return ByWeights(rows, curvature, prior).root()
 
 
-def error_root(rows: Floats, curvature: Floats, prior: Prior, believed: Floats, factor: float = 1.0) -> Floats:
-    """R with R R' = M, the mean squared error of a mode that was found with ``prior``, times a factor.
+class ModeError(NamedTuple):
+    """Mean squared error M of a mode whose distance to the prior mean was multiplied by a factor.
 
-    believed : (P,) variances that the truth x is believed to have, those of the prior or others.
-    factor : s, which gives back what the prior held back, on the whole, and multiplies the noise.
+    root     : (P, P) R with R R' = M
+    left_out : (rows,) c' M c of each row c where its own label taught nothing
+    """
 
-    With F = X' W X and A = F + V^-1 the mode is m + A^-1 F (x - m) and noise of covariance A^-1 F A^-1, so that it is
-    A^-1 V^-1 (x - m) short of the truth. With E[(x - m)(x - m)'] = U that is M = A^-1 (s^2 F + V^-1 U V^-1) A^-1, the
-    posterior covariance A^-1 where U = V and s = 1. What is held back counts in full: how much of it the factor gives
-    back in each direction is not known. Here M^-1 = B' B with B = S A and S' S = (s^2 F + V^-1 U V^-1)^-1.
+    root: Floats
+    left_out: Floats
+
+
+def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Floats, factor: float = 1.0) -> ModeError:
+    """The mean squared error of a mode that was found with ``prior``, its distance to the prior mean m times s.
+
+    believed : (P,) variances that the truth x is believed to have around m: the prior's or others. factor : s.
+
+    With F = X' W X and A = F + V^-1 the mode is m + A^-1 F (x - m) and noise of covariance A^-1 F A^-1. With s times
+    its distance to m it is A^-1 G (x - m) away from x, with G = (s - 1) F - V^-1, and has s times the noise: the prior
+    holds back, and the factor gives back and may go beyond. With E[(x - m)(x - m)'] = U the mean squared error is
+    M = A^-1 (s^2 F + G U G) A^-1, the posterior covariance A^-1 where U = V and s = 1. Here M^-1 = B' B with B = S A
+    and S' S = (s^2 F + G U G)^-1.
+
+    Without a row c of weight N, F is F - N c c', G is G - (s - 1) N c c' and A^-1 c becomes A^-1 c / (1 - N h) with
+    h = c' A^-1 c. So c' M c becomes (s^2 (a' F a - N h^2) + g' U g) / (1 - N h)^2 with a = A^-1 c and
+    g = G a - (s - 1) N h c.
     """
     noise = gram(rows, curvature)
-    whole, short = noise.copy(), factor**2 * noise
+    whole, held = noise.copy(), (factor - 1) * noise
     at = np.diag_indices_from(noise)
     whole[at] += 1 / prior.variance
-    short[at] += believed / prior.variance**2
-    middle = product(inverse_factor(short), whole)
-    return np.ascontiguousarray(inverse_factor(gram(middle, np.ones(len(middle)))).T)
+    held[at] -= 1 / prior.variance
+    middle = product(inverse_factor(factor**2 * noise + gram(held, believed)), whole)
+    root = np.ascontiguousarray(inverse_factor(gram(middle, np.ones(len(middle)))).T)
+    inverse = inverse_factor(whole)
+    inner = product(product(rows, np.ascontiguousarray(inverse.T)), inverse)  # a of each row
+    leverage = (inner * rows).sum(axis=1)
+    heard = curvature * leverage
+    short = product(inner, held) - (factor - 1) * heard[:, None] * rows
+    error = factor**2 * ((inner * product(inner, noise)).sum(axis=1) - heard * leverage) + short**2 @ believed
+    return ModeError(root, error / np.maximum(1 - heard, LEAST_ROOM) ** 2)
 
 
 def learn_variances(
@@ -276,5 +300,5 @@ def left_out(posterior: Posterior, label: Floats) -> Floats:
     psi_ = psi - h (y - sigma) / (1 - N h), with N in both places (model.md section 6.4).
     """
     psi, h = posterior.fitted, posterior.leverage
-    room = np.maximum(1 - fisher_weight(psi) * h, 0.05)
+    room = np.maximum(1 - fisher_weight(psi) * h, LEAST_ROOM)
     return np.asarray(psi - h * (label - logistic(psi)) / room)

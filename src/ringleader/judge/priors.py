@@ -46,13 +46,13 @@ class HeadSettings(Settings):
                          share of their size the median is larger by its fourth root, and the spread by its root,
                          with ten labels and with fewer alike
     unremarkable       : share of the abusive who look like anybody, so that nobody's probability is next to nothing
+    unremarkable_spread : standard deviation of the log of that share, which nobody knows exactly, for the intervals
     prevalence         : share of abusive entities in the market; estimated where None
     assumed_prevalence : what is taken where it can be neither given nor estimated, and drawn to with few labels
     interval           : probability mass of the intervals
     interval_variance  : prior variance, all inputs together, from which the variances of the intervals are learned, and
     interval_worth     : how many inputs' worth it counts there. The ranking wants more freedom than the labels prove,
                          and its intervals would cover nearly everything
-    interval_doubt     : variance, all inputs together, added to these: labels do not tell exactly how large they are
     """
 
     knots: Annotated[int, Whole(3)] = 5
@@ -74,12 +74,12 @@ class HeadSettings(Settings):
     sharpness: Annotated[float, Number(above=0)] = 1.2
     sharpness_spread: Annotated[float, Number(above=0)] = 0.15
     unremarkable: Annotated[float, Number(least=0, below=1)] = 0.01
+    unremarkable_spread: Annotated[float, Number(least=0)] = 0.1
     prevalence: Annotated[float | None, Number(above=0, below=1, optional=True)] = None
     assumed_prevalence: Annotated[float, Number(above=0, below=1)] = 0.1
     interval: Annotated[float, Number(above=0, below=1)] = 0.90
     interval_variance: Annotated[float, Number(above=0)] = 0.1
     interval_worth: Annotated[float, Number(least=0.5)] = 1.0
-    interval_doubt: Annotated[float, Number(least=0)] = 0.6
     max_iterations: Annotated[int, Whole(1)] = 100
     rounds: Annotated[int, Whole(1)] = 60
 

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from ringleader.arrays import Floats
 from ringleader.errors import SettingsError
 from ringleader.judge.basis import lay_out
-from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
+from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances, without_own
 from ringleader.judge.posterior import Posterior, Prior, covariance_root, fit_linear, learn_variances
 from ringleader.judge.priors import HeadSettings, learning_of, prior_of
+from ringleader.kernels.tiles import product
 
 NOISE, NOISE_WORTH = 0.5, 2.0
 """Share of a target's variance that is noise before the data, and its worth in labels."""
@@ -87,6 +88,10 @@ def fit_real(
         without = np.full(len(known), middle)
     weights = weights.copy()
     weights[0] += middle
+    noise_variance = noise * unit**2
+    spread = np.sqrt((product(rows, root) ** 2).sum(axis=1))
+    # Values without spread have no noise to weigh against, and taught nothing that could be left out.
+    spread = without_own(spread, 1 / noise_variance if noise_variance > 0 else 0.0)
     return Head(
         target_kind="real",
         names=table.names,
@@ -94,15 +99,17 @@ def fit_real(
         note=note,
         prevalence=float("nan"),
         estimated=False,
-        noise_variance=noise * unit**2,
+        noise_variance=noise_variance,
         interval=settings.interval,
         converged=settled,
         floor=-np.inf,
+        floor_spread=0.0,
         weights=weights,
         root=root,
         codes=known,
         values=value,
         left_out=without,
+        left_out_spread=spread,
         variances=mean_variances(layout, prior),
         ranks=ranks,
         layout=layout,

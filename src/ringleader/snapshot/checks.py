@@ -237,8 +237,9 @@ def _check_head(part: str, arrays: Arrays, entities: int) -> None:
     require(columns[0] == 1 + varying * (1 + int(knots[0])), said)
     root = arrays["root"]
     require(root.ndim == 2 and root.shape[0] == columns[0], f"root of {part} has a wrong shape")
-    require(arrays["values"].shape == labels, said)
-    require(_are_finite(*(arrays[name] for name in ("weights", "root", "centre", "values", "variances"))), said)
+    of_labels = [arrays[name] for name in ("values", "left_out", "left_out_spread") if name in arrays]
+    require(all(array.shape == labels for array in of_labels), said)
+    require(_are_finite(*(arrays[name] for name in ("weights", "root", "centre", "variances")), *of_labels), said)
     about = json.loads(arrays["about"].tobytes())
     require(len(about["names"]) == width, said)
     if "judgement" in arrays:
