@@ -250,7 +250,8 @@ def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Float
     leverage = (inner * rows).sum(axis=1)
     heard = curvature * leverage
     short = product(inner, held) - (factor - 1) * heard[:, None] * rows
-    error = factor**2 * ((inner * product(inner, noise)).sum(axis=1) - heard * leverage) + short**2 @ believed
+    others = np.maximum((inner * product(inner, noise)).sum(axis=1) - heard * leverage, 0.0)
+    error = factor**2 * others + times_vector(short**2, believed)
     return ModeError(root, error / np.maximum(1 - heard, LEAST_ROOM) ** 2)
 
 
