@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,13 +15,13 @@ from ringleader.signals.strangers import LEAST, find_strangers
 from ringleader.signals.suspicion import (
     COMES_BACK,
     ELSEWHERE,
-    EVIDENCE_ALONE,
     EVIDENCE_MOST,
     EVIDENCE_WITH,
     FEW,
     broad_lockstep,
     entity_suspicion,
     normal_scores,
+    unexplained,
 )
 from ringleader.tensor.sparse import SparseTensor
 
@@ -27,7 +29,9 @@ WEEK = 7 * 86_400
 OPENING = 1_400_000_000
 
 
-def market(*, once: int = 0, at: float = 60.0, weeks: float = 2.0, rating: int = 5, seed: int = 0) -> SparseTensor:
+def market(
+    *, once: int = 0, at: float = 60.0, weeks: float = 2.0, rating: int | list[int] = 5, seed: int = 0
+) -> SparseTensor:
     """People who review now and then, a tenth of them once; and ``once`` accounts that came for one product."""
     rng = np.random.default_rng(seed)
     n = 6_000
@@ -116,8 +120,9 @@ def test_a_review_is_as_suspicious_as_its_most_suspicious_way(model: rl.RingDete
     np.testing.assert_array_equal(ratios.ratio(), loudest)
     parts = ratios.parts()
     loud = np.log1p(loudest)
-    np.testing.assert_allclose(parts["lockstep"] + parts["strangers"] + parts["attack"], loud)
-    np.testing.assert_allclose(parts["evidence"], ratios.evidence * (EVIDENCE_ALONE + EVIDENCE_WITH * loud))
+    ways = parts["lockstep"] + parts["strangers"] + parts["attack"]
+    np.testing.assert_allclose(ways + parts["evidence"], (loud * (1 + EVIDENCE_WITH * ratios.evidence)) ** 2)
+    np.testing.assert_allclose(parts["evidence"], EVIDENCE_WITH * ratios.evidence * ways)
     assert all((part > 0).any() for part in parts.values()) and ratios.evidence.max() <= EVIDENCE_MOST
 
 
@@ -153,8 +158,9 @@ def test_bad_ratings_say_nothing_against_whom_they_hit(model: rl.RingDetector) -
 def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.RingDetector) -> None:
     """Account by account, in plain Python: breadth, and the doubt of those who come back to one seller."""
     signals, tensor = model.snapshot_.signals, model.tensor_
-    np.testing.assert_array_equal(signals.ratios.lockstep, broad_lockstep(tensor, signals.lockstep))
-    table = tensor.decode().assign(score=signals.lockstep.boost.scores, made=signals.ratios.lockstep)
+    broad = broad_lockstep(tensor, signals.lockstep)
+    np.testing.assert_array_equal(signals.ratios.lockstep, broad * unexplained(tensor, signals.lockstep))
+    table = tensor.decode().assign(score=signals.lockstep.boost.scores, made=broad)
     assert (table.loc[table["score"] == 0, "made"] == 0).all()
     loud, doubted = table[table["score"] > 0], 0
     for _, rows in loud.groupby("reviewer"):
@@ -169,6 +175,32 @@ def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.Ring
             wanted = np.log1p(own["score"] * breadth) * factor
             np.testing.assert_allclose(np.log1p(own["made"]), wanted, atol=1e-12)
     assert doubted, "somebody comes back"
+
+
+def test_lockstep_counts_less_where_many_review_and_where_taste_draws(model: rl.RingDetector) -> None:
+    """Review by review, in plain Python: the reviews of its product in its eight weeks, at both positions of these."""
+    lockstep, tensor = model.snapshot_.signals.lockstep, model.tensor_
+    monday, length = 4 * 86_400, 8 * WEEK
+    weeks = np.asarray(tensor.vocabulary("week").values)[tensor.coordinates[:, tensor.mode_index("week")]].tolist()
+    products = tensor.coordinates[:, tensor.mode_index("product")].tolist()
+    sizes = []
+    for begin in (-monday, -monday + length // 2):
+        places = [(product, (week + begin) // length) for product, week in zip(products, weeks, strict=True)]
+        count = Counter(places)
+        sizes.append([count[place] for place in places])
+    left = unexplained(tensor, lockstep)
+    np.testing.assert_allclose(left, np.exp(-lockstep.pull) / np.sqrt(np.mean(sizes, axis=0)))
+    assert left.max() <= 1 and np.max(sizes) > 30
+
+
+def test_a_product_that_everyone_talks_about_is_no_crowd() -> None:
+    """Strangers of all opinions come at once. Those who all praise are a crowd, also where a few disagree."""
+
+    def loudest(disagree: int) -> float:
+        tensor = market(once=40, rating=[1] * disagree + [5] * (40 - disagree))
+        return float(strangers_of(tensor).ratios[bought(tensor)].max())
+
+    assert loudest(0) > 50 and loudest(2) > 30 and loudest(16) < 5
 
 
 def test_a_way_has_of_the_score_what_it_has_of_the_sum() -> None:

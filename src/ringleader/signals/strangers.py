@@ -26,6 +26,9 @@ WINDOW_WEEKS = 4.0
 LEAST = 0.5
 """Other customers that every item is believed to have in every window."""
 
+NOISE = 2.0
+"""Standard deviations above what was to be expected up to which strangers of other opinions say nothing."""
+
 
 class Strangers(NamedTuple):
     """The crowd of strangers that each review is part of, (n_cells,) each; zeros where it is of none.
@@ -124,10 +127,22 @@ def counted(
     """Of each crowd how many strangers it has, and how many were to be expected.
 
     Expected are those whom the item sees in other windows, scaled by the window's share of all reviews, and the
-    market's share of strangers among the item's other customers of the window.
+    market's share of strangers among the item's other customers of the window. Whatever brings strangers of other
+    opinions, in greater numbers than these are expected, brings some of this side as well: as many for each as there
+    are in the market. So a product that everyone talks about is no crowd, and one that is praised by all is.
 
     distinct : item and window of each crowd, as one number. crowd : of each cell, (n_cells,).
     """
+    count, expected = _counted_alike(share, places, distinct, crowd, side, alone)
+    others, usual = _counted_alike(share, places, distinct, crowd, ~side, alone)
+    odds = share.count(int((side & alone).sum())) / max(share.count(int((~side & alone).sum())), 1)
+    return count, expected + odds * np.maximum(others - usual - NOISE * np.sqrt(usual), 0.0)
+
+
+def _counted_alike(
+    share: CellShare, places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools
+) -> tuple[Floats, Floats]:
+    """The same without those of other opinions."""
     item, window = distinct // places.n_windows, distinct % places.n_windows
     item = item - share.own(share.mode)[0]
     strangers, others = side & alone, side & ~alone

@@ -2,7 +2,7 @@
 
 Every review has a log-likelihood ratio for each way to be bought: with others in lockstep, in a crowd of strangers, in
 an attack. It is as suspicious as its most suspicious way, and more where the model's evidence agrees. Entities sum up
-their reviews.
+the squares of that, so that a little in every review, as honest people of one taste have it, is less than much in few.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
 from ringleader.signals.evidence import ReviewEvidence, excess
 from ringleader.signals.lockstep import Lockstep, find_sides
-from ringleader.signals.lockstep.meetings import ranks
+from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.strangers import Strangers
 from ringleader.tensor.sparse import SparseTensor
 
 FEW = 3.0
 """Unsuspicious reviews that every entity is believed to have besides its own, so that one loud review is not all."""
 
-EVIDENCE_ALONE, EVIDENCE_WITH = 0.1, 0.3
-"""What a unit of evidence adds to log(1 + ratio) of a review: by itself, and for each unit that is there already."""
+EVIDENCE_WITH = 0.3
+"""What a unit of evidence adds for each unit of log(1 + ratio) of a review. By itself it says nothing: most active
+people have some."""
 
 EVIDENCE_MOST = 1.0
 """Most evidence that counts. It agrees with what others say and says nothing alone: the very strongest is a taste's."""
@@ -46,7 +47,8 @@ class ReviewRatios(NamedTuple):
     """What speaks against each review, (n_cells,) each, not below 0.
 
     lockstep, strangers, attack : log-likelihood ratios of being bought in each way, each less its own doubt; lockstep
-        counts as far as its author is in lockstep with people of several sellers, see ``broad_lockstep``
+        counts as far as its author is in lockstep with people of several sellers (``broad_lockstep``), and as far as
+        neither taste nor a crowd explains it (``unexplained``)
     evidence : what the model says beyond noise and beyond the taste of the author, in units of its uncertainty, at
         most ``EVIDENCE_MOST``
     """
@@ -61,16 +63,21 @@ class ReviewRatios(NamedTuple):
         return np.maximum(np.maximum(self.lockstep, self.strangers), self.attack)
 
     def parts(self) -> dict[str, Floats]:
-        """What adds up to the suspicion of each review: log(1 + ratio), given to its way, and what evidence adds."""
+        """What adds up to the suspicion of each review, the square of log(1 + ratio) and what evidence adds to it.
+
+        Its way has of the square what log(1 + ratio) has of the sum, evidence the rest.
+        """
         ratio = self.ratio()
         loud = np.log1p(ratio)
+        agrees = EVIDENCE_WITH * self.evidence
+        square = loud * loud * (1.0 + agrees)
         strangers = (self.strangers > 0) & (self.strangers == ratio)
         attack = (self.attack > 0) & (self.attack == ratio)
         return {
-            "lockstep": np.where(strangers | attack, 0.0, loud),
-            "strangers": np.where(strangers & ~attack, loud, 0.0),
-            "attack": np.where(attack, loud, 0.0),
-            "evidence": self.evidence * (EVIDENCE_ALONE + EVIDENCE_WITH * loud),
+            "lockstep": np.where(strangers | attack, 0.0, square),
+            "strangers": np.where(strangers & ~attack, square, 0.0),
+            "attack": np.where(attack, square, 0.0),
+            "evidence": agrees * square,
         }
 
 
@@ -84,7 +91,7 @@ def review_ratios(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    together = broad_lockstep(cells, lockstep)
+    together = broad_lockstep(cells, lockstep) * unexplained(cells, lockstep)
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
     ratios = together, np.where(fair, strangers.ratios, 0.0), attack, agrees
     return ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ratios))
@@ -116,6 +123,25 @@ def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Float
     doubted = np.where(many[place] >= COMES_BACK, (elsewhere + ELSEWHERE) / (everywhere + ELSEWHERE), 1.0)
     made[loud] = np.expm1(doubted * np.log1p(scores[loud] * (sellers / np.maximum(reviews, 1))[author]))
     return np.asarray(there.move(made, home))
+
+
+def unexplained(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
+    """What of each review's lockstep neither its author's taste nor the crowd explains, (n_cells,), from 0 to 1.
+
+    An item that the author's taste draws to it exp(pull) times as often as others says as much less; and where many
+    review, some of them have met elsewhere by chance: the root of how many they are says how surprising one more is.
+    """
+    home = as_share(cells)
+    item = lockstep.roles(home.tensor).items[0]
+    there = home.by(item)
+    sizes = [_reviews_there(places) for places in cuts_on(there.tensor, lockstep.actor, item, lockstep.settings)]
+    return np.asarray(np.exp(-lockstep.pull) / np.sqrt(there.move(np.mean(sizes, axis=0), home)))
+
+
+def _reviews_there(places: Places) -> Floats:
+    """How many reviews the item of each cell has in its window, (n_cells,)."""
+    distinct, place = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+    return np.asarray(np.bincount(place, minlength=len(distinct))[place], np.float64)
 
 
 class Suspicion(NamedTuple):
