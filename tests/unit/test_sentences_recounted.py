@@ -17,6 +17,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace, taste_market
+from ringleader.signals.behaviour.counterparts import SHRINK
 from ringleader.wording import number, rounded_percent
 
 ACCOUNTS = 10
@@ -195,6 +196,20 @@ def rates(r: Recount, said: re.Match[str]) -> None:
     assert float(said["others"]) == pytest.approx(pd.concat(others).mean(), abs=0.0501)
 
 
+def rates_alone(r: Recount, said: re.Match[str]) -> None:
+    """Its counterparts have no ratings with others, so the market's mean stands for them."""
+    mode = said["mode"].removesuffix("s")
+    assert not (r.table[mode].isin(r.mine[mode]) & (r.table[r.mode] != r.entity)).any()
+    whole = r.table.groupby(mode)["rating"]
+    own = r.table.groupby([r.mode, mode])["rating"]
+    others = whole.transform("size") - own.transform("size")
+    usual = r.table["rating"].mean()
+    opinion = (whole.transform("sum") - own.transform("sum") + SHRINK * usual) / (others + SHRINK)
+    apart = (r.table["rating"] - opinion).abs().groupby(r.table[r.mode]).mean()
+    assert float(said["own"]) == pytest.approx(apart[r.entity], rel=0.01)
+    assert said["below"] == rounded_percent((apart < apart[r.entity] - 1e-9).mean())
+
+
 def main_counterpart(r: Recount, said: re.Match[str]) -> None:
     count = r.mine[said["mode"]].value_counts()
     assert count[said["who"]] == count.max()
@@ -316,6 +331,8 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"{SEEN} of its {OF} {RATINGS} {IS} (?P<value>\d) \((?P<share>\S+), against (?P<all>\S+) of all\)": (has_ratings),
     r"Its only rating is (?P<value>\d), like \S+ of all": only_rating,
     rf"It rates its {MODE} (?P<own>\S+) on average, and others rate the same \w+ (?P<others>\S+)": rates,
+    rf"Distance of its ratings from those its {MODE} have elsewhere \(mean\): (?P<own>\S+), more than "
+    r"(?P<below>\S+) of all": rates_alone,
     rf"Its {MODE} rate it (?P<own>\S+) on average, and other \w+ (?P<others>\S+)": rates,
     rf"Its {MODE} are rated (?P<own>\S+) on average with it, and (?P<others>\S+) with other \w+": rates,
     rf"(?:All of its (?P<all>\d+) {REVIEWS}|Its only review|{SEEN} of its {OF} {REVIEWS}, with (?P<different>\d+) \w+"

@@ -83,7 +83,8 @@ def test_labels_of_one_mode_rank_the_other_better(
     truth = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
     names = model.scores_by_code(mode)["entity"]
     bad = truth.set_index("entity")["label"].loc[names]
-    assert metrics.auc(bad, score_of(model, mode)) > metrics.auc(bad, score_of(blind, mode)) + 0.02
+    lost, lost_before = (1 - metrics.auc(bad, score_of(one, mode)) for one in (model, blind))
+    assert lost < 0.8 * lost_before  # of what the score without labels leaves to gain
 
 
 @pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
