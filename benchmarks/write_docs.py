@@ -1,8 +1,9 @@
 """Writes measured figures into the documentation.
 
-Figures that commands print (console blocks of README.md and docs/), after a change that moves them; also
-``make figures``. Runs the pages as the tests do, takes two minutes, and changes nothing but lines whose words are the
-same. What the text around them says of a figure is left to you: read the difference before you commit it.
+Figures that commands print (console blocks of README.md and docs/, the notebook of examples/), after a change that
+moves them; also ``make figures``. Runs the pages as the tests do, takes two minutes, and changes nothing of the pages
+but lines whose words are the same. What the text around them says of a figure is left to you: read the difference
+before you commit it.
 
 python benchmarks/write_docs.py --figures
 
@@ -44,6 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.figures:
         _renew_pages()
+        _renew_notebook()
     if options.paper:
         text = (options.paper / "tables.md").read_text()
         command = " ".join(["ringleader benchmark paper", *options.paper_options.split(), "--out DIR"])
@@ -74,6 +76,29 @@ def _renew_pages() -> None:
             print(f"{path.relative_to(ROOT)}: {'unchanged' if renewed.page == page else 'written'}")
             for line in renewed.missing:
                 print(f"  not printed any more, see to it by hand: {line}")
+
+
+def _renew_notebook() -> None:
+    """Runs the notebook in an empty folder and writes what its cells show now; all else in it stays."""
+    import nbclient
+    import nbformat
+
+    path = ROOT / "examples" / "from_file_to_decision.ipynb"
+    text = path.read_text(encoding="utf-8")
+    shown, ran = json.loads(text), nbformat.reads(text, as_version=4)
+    with tempfile.TemporaryDirectory() as empty:
+        nbclient.NotebookClient(ran, timeout=600, resources={"metadata": {"path": empty}}).execute()
+    for cell, now in zip(shown["cells"], ran["cells"], strict=True):
+        for output, new in zip(cell.get("outputs", ()), now.get("outputs", ()), strict=True):
+            if output["output_type"] == "stream":
+                output["text"] = new["text"].splitlines(keepends=True)
+                continue
+            for kind, old in output["data"].items():
+                lines = isinstance(old, list)
+                output["data"][kind] = new["data"][kind].splitlines(keepends=True) if lines else new["data"][kind]
+    renewed = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(renewed, encoding="utf-8")
+    print(f"{path.relative_to(ROOT)}: {'unchanged' if renewed == text else 'written'}")
 
 
 def _about(folder: Path) -> str:
