@@ -33,6 +33,7 @@ def odd(served: Served) -> Standing:
     tensor = SparseTensor(coordinates[order], np.ones(1_200, np.int64), vocabularies)
     standing = Standing.__new__(Standing)
     standing.population = Population(tensor, 0)
+    standing.is_real = False
     standing.score = rng.integers(0, 7, 1_200).astype(float)
     standing.evidence = rng.integers(0, 4, 1_200).astype(float)
     standing.label = np.where(rng.random(1_200) < 0.05, rng.integers(0, 2, 1_200), np.nan)

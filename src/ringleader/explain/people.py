@@ -241,8 +241,8 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:
     """Modes that inputs such as ``association_seller`` speak of, in their order."""
-    found = [mode_before(facts, name.partition("_")[2], facts.beliefs) for name in names]
-    return [k for k in found if k is not None]
+    modes = [mode_before(facts, name.partition("_")[2], facts.beliefs) for name in names]
+    return [k for k in modes if k is not None]
 
 
 def _near(facts: Facts) -> str:

@@ -30,7 +30,7 @@ from ringleader.judge.basis import (
     side_by_side,
     unpack,
 )
-from ringleader.judge.population import Population, edges_of, in_whole_parts, moved_rows, whole_parts
+from ringleader.judge.population import RankedPopulation, edges_of, in_whole_parts, moved_rows, whole_parts
 from ringleader.judge.posterior import LEAST_ROOM, Prior
 from ringleader.judge.prevalence import with_floor
 from ringleader.kernels.logistic import fisher_weight, logistic
@@ -147,8 +147,8 @@ class Head:
         ranks = self.ranks
         if ranks.peers.count == 1:
             return moments(ranks.levels, self.layout, self.weights, self.root)
-        found = moments(in_whole_parts(ranks), self.layout, self.weights, self.root, ranks.population)
-        rows = moved_rows(ranks.peers, np.stack(found, axis=1), whole_parts(ranks.counts), edges_of(ranks.counts))
+        parts = moments(in_whole_parts(ranks), self.layout, self.weights, self.root, ranks.population)
+        rows = moved_rows(ranks.peers, np.stack(parts, axis=1), whole_parts(ranks.counts), edges_of(ranks.counts))
         return rows[:, 0].copy(), rows[:, 1].copy()
 
     def contributions(self, entities: npt.ArrayLike | None = None) -> Floats:
@@ -256,7 +256,7 @@ class HeadTable(NamedTuple):
     names: tuple[str, ...]
     groups: tuple[str, ...]
     suspicion: int | None
-    population: Population
+    population: RankedPopulation
 
 
 def head_table(
@@ -279,7 +279,7 @@ def head_table(
         names, last = (*names, EVIDENCE_NAME), len(names)
     fresh = rank_all(np.concatenate(columns, axis=1), ranked.peers if ranked is not None else None)
     ranks = side_by_side(ranked, fresh) if ranked is not None else fresh
-    return HeadTable(ranks, tuple(names), tuple(groups or ()), last, Population(ranks))
+    return HeadTable(ranks, tuple(names), tuple(groups or ()), last, RankedPopulation(ranks))
 
 
 def checked_suspicion(suspicion: npt.ArrayLike, n: int) -> Floats:

@@ -20,7 +20,7 @@ from ringleader.judge.neighbours import (
     reads_neighbours,
     with_neighbours,
 )
-from ringleader.judge.population import Population, fit_together
+from ringleader.judge.population import RankedPopulation, fit_together
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import REAL_SETTINGS, fit_real
 from ringleader.judge.transfer import Transfer, tellers, transfer
@@ -227,7 +227,7 @@ class Judge:
         ranks.column_means(settings.knots)  # here, since only one of several processes fits
         nobody = replace(ranks, levels=ranks.levels[:0], peers=Alone(), counts=())
 
-        def fit(population: Population) -> Head:
+        def fit(population: RankedPopulation) -> Head:
             known = table._replace(ranks=nobody, population=population)
             return (fit_real if real else fit_binary)(known, target.codes, target.values, settings)
 

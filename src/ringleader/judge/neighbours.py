@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.judge.basis import Ranks, lay_out, rank_all, side_by_side
 from ringleader.judge.inputs import Inputs, associations, wording
-from ringleader.judge.population import Population, believe_together
+from ringleader.judge.population import RankedPopulation, believe_together
 from ringleader.judge.posterior import fit_logistic
 from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
@@ -166,7 +166,7 @@ def _believed(label_free: Ranks, flows: npt.NDArray[np.float64], target: Target)
     prior = prior_of(layout, settings)
     label = (target.values > 0).astype(np.float64)
 
-    def believe(population: Population) -> Floats:
+    def believe(population: RankedPopulation) -> Floats:
         weights, prevalence = prior.mean, settings.assumed_prevalence
         teachable = 0 < label.sum() < len(label)
         if teachable:

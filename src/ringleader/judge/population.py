@@ -1,4 +1,4 @@
-"""Population: all entities of a mode as a head is fitted to them, also where their ranks lie with several processes.
+"""RankedPopulation: all entities of a mode as a head is fitted to them, their ranks here or with several processes.
 
 The first process fits the head. It has the ranks of the labelled, and asks the others for one number of each entity.
 """
@@ -20,7 +20,7 @@ T = TypeVar("T")
 Rows = npt.NDArray[Any]
 
 
-class Population:
+class RankedPopulation:
     """The entities that a head is fitted to, all of them here.
 
     size : how many there are
@@ -38,7 +38,7 @@ class Population:
         return layout.predictor(self.ranks.levels, weights)
 
 
-class _Asked(Population):
+class _Asked(RankedPopulation):
     """The same as the first of several processes sees it: it has the levels of some entities, and asks for the rest."""
 
     def __init__(self, ranks: Ranks, codes: Numbers, levels: Levels, ask: Callable[[Any], list[Any]]) -> None:
@@ -52,14 +52,14 @@ class _Asked(Population):
         return np.concatenate(self._ask((layout, weights)))
 
 
-def fit_together(ranks: Ranks, codes: npt.ArrayLike, fit: Callable[[Population], T]) -> T:
+def fit_together(ranks: Ranks, codes: npt.ArrayLike, fit: Callable[[RankedPopulation], T]) -> T:
     """What ``fit`` makes of the population: by the first process that has ranks of it, and then known to all.
 
     codes : of the entities whose levels it reads. What it makes must not hold the levels of the population.
     """
     peers = ranks.peers
     if peers.count == 1:
-        return fit(Population(ranks))
+        return fit(RankedPopulation(ranks))
     known = np.unique(np.asarray(codes, np.int64))
     own = known[(known >= ranks.first) & (known < ranks.first + len(ranks.levels))]
     levels = peers.exchange([ranks.levels[own - ranks.first], *[ranks.levels[:0]] * (peers.count - 1)])
@@ -71,11 +71,11 @@ def fit_together(ranks: Ranks, codes: npt.ArrayLike, fit: Callable[[Population],
     return led(peers, lambda ask: fit(_Asked(ranks, known, np.concatenate(levels), ask)), answer)
 
 
-def believe_together(ranks: Ranks, codes: npt.ArrayLike, believe: Callable[[Population], Floats]) -> Floats:
+def believe_together(ranks: Ranks, codes: npt.ArrayLike, believe: Callable[[RankedPopulation], Floats]) -> Floats:
     """The same of what has a number for each entity, (n,): every process gets those of its own, (n_own,)."""
     peers, made = ranks.peers, []
 
-    def keep(population: Population) -> None:
+    def keep(population: RankedPopulation) -> None:
         made.append(believe(population))
 
     fit_together(ranks, codes, keep)

@@ -54,9 +54,9 @@ class ClusterSignals:
         places: list[int] = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
         return places
 
-    def release(self, found: Iterable[str] = ()) -> None:
-        """Give back the memory of the workers: of their cells, and of what they found under these names."""
-        names = ("cells", *found)
+    def release(self, results: Iterable[str] = ()) -> None:
+        """Give back the memory of the workers: of their cells, and of the results that they hold under these names."""
+        names = ("cells", *results)
         self._dealt = False
         self._has_lockstep = self._has_lockstep and "lockstep" not in names
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones

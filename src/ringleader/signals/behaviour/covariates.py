@@ -154,9 +154,9 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
     table = ColumnTable.of(len(volume))
     columns: list[Covariate] = []
 
-    def put(found: Iterable[Covariate]) -> None:
+    def put(covariates: Iterable[Covariate]) -> None:
         nonlocal table
-        for column in found:
+        for column in covariates:
             table = table.put(column.values)
             values = table.values[:, -1]
             burst = column.burst._replace(z=values) if column.burst is not None else None
