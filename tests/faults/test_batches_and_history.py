@@ -109,6 +109,39 @@ def test_the_command_says_when_a_batch_was_taken_in(
     assert (twice["taken_in"], twice["new_reviews"], twice["known_already"]) == (True, 300, 300)
 
 
+def test_an_empty_name_of_new_reviews_is_refused(ringleader: Callable[..., Any], model: Path) -> None:
+    before = content(model)
+    assert "the path is empty" in ringleader("update", model, "", status=2)
+    assert content(model) == before
+
+
+@pytest.mark.parametrize(
+    "words", [["score", "--mode", "seller", "--output", "s.parquet"], ["report", "--output", "r.html"]]
+)
+def test_nothing_else_is_written_into_the_folder_of_a_model(
+    ringleader: Callable[..., Any], model: Path, words: list[str]
+) -> None:
+    before = content(model)
+    words = [words[0], str(model), *words[1:-1], str(model / words[-1])]
+    assert "is the folder of a model" in ringleader(*words, status=2)
+    assert content(model) == before
+
+
+def test_a_model_with_wide_windows_of_time_is_updated(market: Marketplace) -> None:
+    axes = ["seller=seller:id", "rating=rating:rating", "window=timestamp:time=4w"]
+    model = rl.RingDetector(rank=2, epochs=1).fit(rl.read_reviews(market.reviews.iloc[:500], modes=axes))
+    model.partial_fit(market.reviews.iloc[500:600])
+    assert model.tensor_.counts.sum() == 600
+
+
+def test_a_file_that_grew_is_refused_without_being_read_whole(model: Path) -> None:
+    path = next(model.glob("labels-*.parquet"))
+    with open(path, "r+b") as file:
+        file.truncate(1 << 40)  # a hole
+    with pytest.raises(ModelFileError, match="is damaged"):
+        rl.load(model).scores("seller")
+
+
 def test_labels_that_are_known_change_nothing(model: Path, market: Marketplace) -> None:
     before = content(model)
     add(model, labels=market.labels)

@@ -109,6 +109,22 @@ def test_generate_does_not_overwrite(tmp_path: Path) -> None:
     assert (tmp_path / "labels.csv").read_text() != "mine"
 
 
+def test_a_market_that_cannot_be_written_to_its_end_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marketplace(1000, seed=1).write(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    market = marketplace(1000, seed=2)
+
+    def full(*words: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(market.truth, "to_csv", full, raising=False)
+    with pytest.raises(StorageError, match="No space left"):
+        market.write(tmp_path, overwrite=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 OUTPUTS: dict[str, tuple[str | Path, ...]] = {
     "score": ("score", GOLDEN, "--mode", "seller", "--output", "PLACE.csv"),
     "report": ("report", GOLDEN, "--output", "PLACE.html"),

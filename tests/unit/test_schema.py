@@ -138,13 +138,14 @@ def test_names_that_differ_by_case_only_are_ambiguous() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("1min", 60), ("1h", 3600), ("1d", 86400), ("1w", 604800), ("4w", 4 * 604800), ("90s", 90)]
+    ("text", "seconds"),
+    [("1min", 60), ("1h", 3600), ("1d", 86400), ("1w", 604800), ("4w", 4 * 604800), ("90s", 90), ("2419200s", 2419200)],
 )
 def test_widths_of_time(text: str, seconds: int) -> None:
     assert parse_bin(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "w", "1", "1month", "0w", "-1w", "1.5h", "1W"])
+@pytest.mark.parametrize("text", ["", "w", "1", "1month", "0w", "-1w", "1.5h", "1W", "2000w", "1000000001s"])
 def test_widths_of_time_that_make_no_sense(text: str) -> None:
     with pytest.raises(SettingsError, match="no width of time"):
         parse_bin(text)

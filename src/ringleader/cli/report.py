@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ringleader.cli.options import Json
+from ringleader.cli.rows import refuse_model_folder
 from ringleader.cli.terminal import print_json
 from ringleader.errors import SettingsError, StorageError
 from ringleader.wording import harmless
@@ -37,6 +38,7 @@ def command(
             raise StorageError(f"{output} is there and no report of ringleader; say where to write with --output FILE")
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
+    refuse_model_folder(output)
     from ringleader.cli.models import open_detector
     from ringleader.report import write_report
 

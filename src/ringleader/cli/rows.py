@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +20,20 @@ KINDS = (".csv", ".parquet", ".jsonl", ".xlsx")
 
 
 def check_output(output: str | None) -> None:
-    """Refuses a file of no known kind, before the work and not after it."""
+    """Refuses a file of no known kind, or of a model, before the work and not after it."""
     if output is not None and Path(output).suffix not in KINDS:
         raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet, .jsonl or .xlsx")
+    if output is not None:
+        refuse_model_folder(output)
+
+
+def refuse_model_folder(output: str) -> None:
+    """A model's folder holds its files alone: another one could take the name of a part."""
+    from ringleader.snapshot.folder import is_model
+
+    folder = Path(os.path.realpath(output)).parent
+    if is_model(folder):
+        raise StorageError(f"{folder} is the folder of a model, where nothing else is written; choose another")
 
 
 def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:

@@ -99,7 +99,9 @@ def _take_in(
         raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
     kind = known or target_kind or "binary"
     new_labels = reading.read_labels(kind)
-    fresh = read_new(before, snapshot.reading.get("modes", ()), new_reviews, reading) if new_reviews else None
+    fresh = (
+        read_new(before, snapshot.reading.get("modes", ()), new_reviews, reading) if new_reviews is not None else None
+    )
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     if new_labels is not None:
         warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=reading.strict)

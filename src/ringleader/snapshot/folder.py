@@ -151,7 +151,7 @@ class Stored:
         try:
             with self.reading:  # threads share the handle, and with it the place in the file
                 handle.seek(0)
-                content = handle.read()
+                content = handle.read(file["bytes"] + 1)  # a file that grew is not read whole
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"{name} of model {self.folder} cannot be read: {reason}; restore it") from error

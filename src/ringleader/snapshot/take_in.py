@@ -32,8 +32,10 @@ class TakenIn(NamedTuple):
         """That the reviews are known, and since when."""
         assert self.repeated is not None  # only then there is something to say
         when = f" ({self.repeated.at})" if self.repeated.at else ""
-        reviews = counted(self.repeated.reviews, "review")
-        return f"these {reviews} were taken in before, by {self.repeated.command}{when}; they change nothing"
+        count = self.repeated.reviews
+        these = "this review was" if count == 1 else f"these {counted(count, 'review')} were"
+        change = "it changes" if count == 1 else "they change"
+        return f"{these} taken in before, by {self.repeated.command}{when}; {change} nothing"
 
 
 def take_in(

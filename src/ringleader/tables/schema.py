@@ -47,6 +47,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 KNOWN_NAMES = {role: (*names, *OTHER_NAMES[role]) for role, names in DECISIVE_NAMES.items()}
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+LONGEST_BIN = 10**9
+"""Seconds: 31 years."""
 NEAR_ENOUGH = 0.7
 MOST_COMPARED = 500
 """Names that are compared to find the one that was meant."""
@@ -80,8 +82,8 @@ class Schema:
 
 def parse_bin(text: str) -> int:
     """Seconds in a bin such as ``1min``, ``1h``, ``1d``, ``1w`` or ``4w``."""
-    match = re.fullmatch(r"(\d{1,6})(s|min|h|d|w)", text.strip())
-    if match is None or int(match[1]) == 0:
+    match = re.fullmatch(r"(\d{1,9})(s|min|h|d|w)", text.strip())
+    if match is None or not 0 < int(match[1]) * SECONDS[match[2]] <= LONGEST_BIN:
         raise SettingsError(f"{text!r} is no width of time; write a number and a unit, such as 1min, 1h, 1d, 1w or 4w")
     return int(match[1]) * SECONDS[match[2]]
 

@@ -7,6 +7,7 @@ campaigns (``abuse``), honest reviews (``organic``), and what is known (``protoc
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,10 +57,10 @@ class Marketplace:
             raise StorageError(f"{target} holds {' and '.join(there)} already; choose another folder, or --overwrite")
         try:
             target.mkdir(parents=True, exist_ok=True)
-            with whole_file(target / "reviews.parquet") as path:
-                self.reviews.to_parquet(path, index=False)
-            for name, table in (("labels.csv", self.labels), ("truth.csv", self.truth)):
-                with whole_file(target / name) as path:
+            with contextlib.ExitStack() as written:  # all three are on disk before the first has its name
+                reviews, labels, truth = (written.enter_context(whole_file(target / name)) for name in FILES)
+                self.reviews.to_parquet(reviews, index=False)
+                for table, path in ((self.labels, labels), (self.truth, truth)):
                     table.to_csv(path, index=False, lineterminator="\n")
         except OSError as error:
             raise StorageError(f"cannot write the market into {target}: {error}; choose another folder") from error
