@@ -18,10 +18,10 @@ Factors = npt.NDArray[Any]
 class ColumnTable(NamedTuple):
     """Columns of one length side by side, each in one piece, written one after the other.
 
-    A table that is stacked from columns is a copy of all of them. Here each goes to its place when it is found: room
+    A table that is stacked from columns is a copy of all of them. Here each goes to its place when it is found: memory
     for some is set aside at once, and pages that nothing was written to take no memory.
 
-    memory : (room, n), of which ``used`` rows are the columns
+    memory : (capacity, n), of which ``used`` rows are the columns
     """
 
     memory: Floats
@@ -31,11 +31,11 @@ class ColumnTable(NamedTuple):
         return ColumnTable, (self.memory[: self.used].copy(), self.used)
 
     @classmethod
-    def of(cls, rows: int, room: int = 128) -> ColumnTable:
-        return cls(np.empty((room, rows)))
+    def of(cls, rows: int, capacity: int = 128) -> ColumnTable:
+        return cls(np.empty((capacity, rows)))
 
     def put(self, column: npt.ArrayLike) -> ColumnTable:
-        """The table with one more column; in the same memory while there is room."""
+        """The table with one more column; in the same memory while it has a free row."""
         memory = self.memory
         if self.used == len(memory):
             memory = np.empty((2 * self.used + 1, memory.shape[1]))

@@ -134,7 +134,7 @@ def test_behaviour_is_a_part_of_the_inputs_and_not_a_copy() -> None:
 
 def test_columns_go_to_their_place_in_one_table() -> None:
     columns = np.random.default_rng(0).random((7, 5))
-    table = ColumnTable.of(5, room=4)
+    table = ColumnTable.of(5, capacity=4)
     first = table.put(columns[0])
     assert np.shares_memory(first.values, first.put(columns[1]).values)
     for column in columns:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from core_markets import OPENING, WEEK, honest
 from scipy import sparse
 
 import ringleader as rl
@@ -25,25 +26,7 @@ from ringleader.signals.lockstep.start import components
 from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 
-WEEK = 7 * 86_400
-OPENING = 1_400_000_000
 RING, ITEMS = 8, 6
-
-
-def honest(seed: int = 0, reviewers: int = 1_500, products: int = 300, n: int = 9_000) -> pd.DataFrame:
-    """A market in which everyone acts alone, by popularity and activity."""
-    rng = np.random.default_rng(seed)
-    activity, popularity = rng.lognormal(0, 0.8, reviewers), rng.lognormal(0, 1, products)
-    product = rng.choice(products, n, p=popularity / popularity.sum())
-    return pd.DataFrame(
-        {
-            "reviewer": [f"r{i}" for i in rng.choice(reviewers, n, p=activity / activity.sum())],
-            "product": [f"p{i}" for i in product],
-            "seller": [f"s{i % 100}" for i in product],
-            "rating": rng.choice([1, 2, 3, 4, 5], n, p=[0.12, 0.08, 0.1, 0.25, 0.45]),
-            "timestamp": OPENING + rng.integers(0, 150 * WEEK, n),
-        }
-    )
 
 
 def gang(name: str, rating: int, spread_weeks: float, seed: int = 1, first: int = 0) -> pd.DataFrame:

@@ -210,22 +210,29 @@ def test_a_damaged_object_is_named(root: str) -> None:
         store.load(url)
 
 
-def test_a_second_writer_is_told_who_holds_the_lock(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "RENEWED", 0.05)
-    monkeypatch.setattr(lease, "PAUSE", 0.02)
-    url, found = f"{root}/m", []
+def refused_to_another_thread(url: str) -> list[str]:
+    """What a second writer is told; nothing where it was let in."""
+    refusals: list[str] = []
 
     def second() -> None:
         try:
             store.save(url, {"x": 2}, [part(2.0)])
         except ModelBusyError as error:
-            found.append(str(error))
+            refusals.append(str(error))
 
+    other = threading.Thread(target=second)
+    other.start()
+    other.join()
+    return refusals
+
+
+def test_a_second_writer_is_told_who_holds_the_lock(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "RENEWED", 0.05)
+    monkeypatch.setattr(lease, "PAUSE", 0.02)
+    url = f"{root}/m"
     with writing(url, "ringleader fit", create=True):
-        other = threading.Thread(target=second)
-        other.start()
-        other.join()
-    assert "is being written to by ringleader fit (process" in found[0]
+        refusal = refused_to_another_thread(url)
+    assert "is being written to by ringleader fit (process" in refusal[0]
     store.save(url, {"x": 2}, [part(2.0)])  # the lock is free again
 
 
@@ -247,21 +254,11 @@ def test_the_lock_of_another_container_of_this_machine_is_left_while_it_is_renew
 ) -> None:
     monkeypatch.setattr(lease, "RENEWED", 0.05)
     monkeypatch.setattr(lease, "PAUSE", 0.02)
-    url, found = f"{root}/m", []
-
-    def second() -> None:
-        try:
-            store.save(url, {"x": 2}, [part(2.0)])
-        except ModelBusyError as error:
-            found.append(str(error))
-
+    url = f"{root}/m"
     with writing(url, "ringleader fit", create=True):
         monkeypatch.setattr(lease, "process_space", lambda: "of another container", raising=False)
         monkeypatch.setattr(lease, "is_alive", lambda process: False)  # its number is nobody's there
-        other = threading.Thread(target=second)
-        other.start()
-        other.join()
-        assert len(found) == 1
+        assert len(refused_to_another_thread(url)) == 1
         store.save(url, {"x": 1}, [part(1.0)])
     assert store.load(url).meta["x"] == 1
 

@@ -61,25 +61,27 @@ class ReadingOptions:
         self, reviews: str, *, target_kind: str = "binary", quiet: bool, runtime: Runtime | None = None
     ) -> InputTables:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
-        from ringleader.tensor.encode import read_reviews
-
         columns = parse_columns(self.column)
         labels = self.read_labels(target_kind)
-        tensor = read_reviews(
-            reviews,
-            columns=columns,
-            modes=self.axis or None,
-            strict=self.strict,
-            memory_limit=self.memory_limit,
-            temp_directory=self.temp_directory,
-            threads=self.threads,
-            runtime=runtime,
-            encoding=self.encoding,
-        )
+        tensor = self.read_reviews(reviews, columns=columns, modes=self.axis or None, runtime=runtime)
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
             warnings += need_a_match(labels, tensor, strict=self.strict)
         return InputTables(tensor, labels, warnings)
+
+    def read_reviews(self, reviews: str, **which: Any) -> SparseTensor:
+        """The reviews; ``which`` says by which columns, modes and vocabularies, and where."""
+        from ringleader.tensor.encode import read_reviews
+
+        return read_reviews(
+            reviews,
+            strict=self.strict,
+            memory_limit=self.memory_limit,
+            temp_directory=self.temp_directory,
+            threads=self.threads,
+            encoding=self.encoding,
+            **which,
+        )
 
     def read_labels(self, target_kind: str) -> Labels | None:
         """The known accounts, where a file of them is given."""

@@ -163,7 +163,6 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, reading: R
     Their report gives columns the names of the fit, so that the next update expects those again.
     """
     from ringleader.tables.schema import ROLE_OF_MODE, parse_axis
-    from ringleader.tensor.encode import read_reviews
 
     if not modes:
         raise SettingsError("this model was not fitted to a table; take new reviews in with partial_fit from Python")
@@ -179,16 +178,7 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, reading: R
     kinds = [text.rpartition(":")[2] for text in modes]
     here = [f"{axis.mode}={renamed[axis.mode]}:{kind}" for axis, kind in zip(axes, kinds, strict=True)]
     try:
-        fresh = read_reviews(
-            source,
-            modes=here,
-            vocabularies=before.vocabularies,
-            strict=reading.strict,
-            memory_limit=reading.memory_limit,
-            temp_directory=reading.temp_directory,
-            threads=reading.threads,
-            encoding=reading.encoding,
-        )
+        fresh = reading.read_reviews(source, modes=here, vocabularies=before.vocabularies)
     except SchemaError as error:
         expected = ", ".join(repr(axis.column[:60]) for axis in axes)
         raise SchemaError(

@@ -31,7 +31,7 @@ from ringleader.judge.basis import (
     unpack,
 )
 from ringleader.judge.population import RankedPopulation, edges_of, in_whole_parts, moved_rows, whole_parts
-from ringleader.judge.posterior import LEAST_ROOM, Prior
+from ringleader.judge.posterior import LEAST_LEFT, Prior
 from ringleader.judge.prevalence import with_floor
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import row_lengths
@@ -240,7 +240,7 @@ def moments(
 
 def without_own(spread: Floats, weight: Floats | float) -> Floats:
     """Posterior standard deviations, (M,), without an own label of that weight: h -> h / (1 - N h) (model.md 6.4)."""
-    return np.asarray(spread / np.sqrt(np.maximum(1 - weight * spread**2, LEAST_ROOM)))
+    return np.asarray(spread / np.sqrt(np.maximum(1 - weight * spread**2, LEAST_LEFT)))
 
 
 class HeadTable(NamedTuple):

@@ -124,7 +124,7 @@ class Inputs:
         )
 
     def joined(self, columns: Mapping[str, Floats], descriptions: Mapping[str, str], group: str) -> Inputs:
-        """The inputs with more columns, (n_k,) each, of one group; beside the behaviour where its table has room."""
+        """The inputs with more columns, (n_k,) each, of one group; in the table of the behaviour where there is one."""
         if not columns:
             return self
         table, blocks = self.behaviour.table, self.blocks

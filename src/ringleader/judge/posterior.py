@@ -19,7 +19,7 @@ from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
 
-LEAST_ROOM = 0.05
+LEAST_LEFT = 0.05
 """Least share of an entity's leverage that is left when its own label is taken out."""
 HASTE = 1.6
 """Length of an EM step on log variances: below 2 it ends where plain EM does, and sooner."""
@@ -252,7 +252,7 @@ def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Float
     short = product(inner, held) - (factor - 1) * heard[:, None] * rows
     others = np.maximum((inner * product(inner, noise)).sum(axis=1) - heard * leverage, 0.0)
     error = factor**2 * others + times_vector(short**2, believed)
-    return ModeError(root, error / np.maximum(1 - heard, LEAST_ROOM) ** 2)
+    return ModeError(root, error / np.maximum(1 - heard, LEAST_LEFT) ** 2)
 
 
 def learn_variances(
@@ -301,5 +301,5 @@ def left_out(posterior: Posterior, label: Floats) -> Floats:
     psi_ = psi - h (y - sigma) / (1 - N h), with N in both places (model.md section 6.4).
     """
     psi, h = posterior.fitted, posterior.leverage
-    room = np.maximum(1 - fisher_weight(psi) * h, LEAST_ROOM)
-    return np.asarray(psi - h * (label - logistic(psi)) / room)
+    left = np.maximum(1 - fisher_weight(psi) * h, LEAST_LEFT)
+    return np.asarray(psi - h * (label - logistic(psi)) / left)

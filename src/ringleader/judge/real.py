@@ -16,7 +16,7 @@ from ringleader.arrays import Floats
 from ringleader.errors import SettingsError
 from ringleader.judge.basis import lay_out
 from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances, without_own
-from ringleader.judge.posterior import LEAST_ROOM, Posterior, Prior, covariance_root, fit_linear, learn_variances
+from ringleader.judge.posterior import LEAST_LEFT, Posterior, Prior, covariance_root, fit_linear, learn_variances
 from ringleader.judge.priors import HeadSettings, learning_of, prior_of
 from ringleader.kernels.tiles import product
 
@@ -77,8 +77,8 @@ def fit_real(
         root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
         note = f"additive model of {len(known)} values"
         weights = posterior.weights * unit
-        room = np.maximum(1 - posterior.leverage / noise, LEAST_ROOM)
-        without = middle + unit * (aim - (aim - posterior.fitted) / room)
+        left = np.maximum(1 - posterior.leverage / noise, LEAST_LEFT)
+        without = middle + unit * (aim - (aim - posterior.fitted) / left)
     else:
         # Without spread nothing can be learned; the interval is that of a mean of so many values of unit noise.
         settled, noise = True, 1.0

@@ -17,7 +17,7 @@ from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
-LEAST_ROOM = 0.05
+LEAST_LEFT = 0.05
 """Least share of an entry's leverage that is left when it is taken out."""
 SPREAD = 0.1
 """Added to the variance of a log-odds, so that a certain but small one does not dominate."""
@@ -39,7 +39,7 @@ def review_evidence(problem: Problem, state: State) -> ReviewEvidence:
 def without_own_pull(cells: CellEvidence, weights: Floats) -> ReviewEvidence:
     """The evidence of cells, from what their entities see of them. weights : of training, (n,) or (1,)."""
     log_odds, leverage, weight = cells
-    without = leverage / np.maximum(1 - weight * leverage, LEAST_ROOM)
+    without = leverage / np.maximum(1 - weight * leverage, LEAST_LEFT)
     # w h_ (1 - sigma(phi)): a cell that did not train its row has no pull on it.
     pull = weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
     left_out = np.maximum(log_odds - pull, 0.0)

@@ -91,13 +91,8 @@ def cell_graph(share: CellShare, mode: int, other: int, values: Array) -> sparse
 
     values : of the cells held here, those of the first mode's entities
     """
-    home, first = share.home, share.own(mode)[0]
-    codes = home.tensor.coordinates
-    columns: tuple[Array, ...] = codes[:, mode], codes[:, other], values
-    if not share.alone and mode != home.mode:
-        columns = sent_to_owners(share.peers, share.bounds[mode], columns[0], columns)
-    shape = share.size(mode), share.shape[other]
-    return sparse.csr_array(sparse.coo_array((columns[2], (columns[0] - first, columns[1])), shape=shape))
+    codes = share.home.tensor.coordinates
+    return _summed(share, mode, other, (codes[:, mode], codes[:, other], values))
 
 
 def meeting_graph(share: CellShare, mode: int, other: int, cells: Bools | None = None) -> sparse.csr_array:
@@ -105,15 +100,25 @@ def meeting_graph(share: CellShare, mode: int, other: int, cells: Bools | None =
 
     cells : which of the reviews held here count, all where None.
     """
-    home, first = share.home, share.own(mode)[0]
+    home = share.home
     counted = home.tensor.coordinates if cells is None else home.tensor.coordinates[cells]
     columns: tuple[Array, ...] = counted[:, mode], counted[:, other]
     if not share.alone and mode != home.mode:
         pairs = np.unique(columns[0].astype(np.int64) * share.shape[other] + columns[1])  # each travels once
         columns = tuple(part.astype(np.int32) for part in np.divmod(pairs, share.shape[other]))
-        columns = sent_to_owners(share.peers, share.bounds[mode], columns[0], columns)
-    where = columns[0] - first, columns[1]
-    shape = share.size(mode), share.shape[other]
-    graph = sparse.csr_array(sparse.coo_array((np.ones(len(where[0])), where), shape=shape))
+    graph = _summed(share, mode, other, columns)
     graph.data[:] = 1.0
     return graph
+
+
+def _summed(share: CellShare, mode: int, other: int, columns: tuple[Array, ...]) -> sparse.csr_array:
+    """CSR (n_own, n_other) of pairs that are held here.
+
+    columns : the codes of both, and what is summed up; where the third is missing it is ones, which need not travel.
+    """
+    if not share.alone and mode != share.home.mode:
+        columns = sent_to_owners(share.peers, share.bounds[mode], columns[0], columns)
+    values = columns[2] if len(columns) > 2 else np.ones(len(columns[0]))
+    where = columns[0] - share.own(mode)[0], columns[1]
+    shape = share.size(mode), share.shape[other]
+    return sparse.csr_array(sparse.coo_array((values, where), shape=shape))
