@@ -13,7 +13,7 @@ import pytest
 from served_console import Opened, run_console
 from tabs import entity, saved, tab_of
 
-AXE = Path(__file__).parent / "axe" / "axe.min.js"
+AXE = Path(__file__).resolve().parents[1] / "axe" / "axe.min.js"
 VIEWS = {"phone": ("light", 390, 844), "light": ("light", 1280, 900), "dark": ("dark", 1280, 900)}
 VIOLATIONS = "rules => axe.run(document, rules).then(f => f.violations.map(v => [v.id, ...v.nodes.map(n => n.html)]))"
 RULES = {"phone": {}, "light": {}, "dark": {"runOnly": ["color-contrast"]}}

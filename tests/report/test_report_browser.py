@@ -15,7 +15,7 @@ import ringleader as rl
 from ringleader import report
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "test-artifacts"
-AXE = Path(__file__).resolve().parent / "vendor" / "axe.min.js"
+AXE = Path(__file__).resolve().parents[1] / "axe" / "axe.min.js"
 """The accessibility checker, axe-core 4.14, under its own licence beside it."""
 PRINTED = 12
 """Pages of paper that the report may take."""
