@@ -3,6 +3,7 @@
     python benchmarks/cluster_fit.py write --reviews 1000000 --folder /tmp/reviews
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --threads 2     # one process with two threads
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2     # two workers with a thread each
+    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2 --steps   # and what the driver did when
 
 The market is copies of a generated one with rings in it, and has two hundred labels. Reading, lockstep, sweeps,
 evidence, behaviour, heads, cores, scores and the model folder are all in the time; Ray's start is not.
@@ -11,9 +12,13 @@ evidence, behaviour, heads, cores, scores and the model folder are all in the ti
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import sys
 import tempfile
+import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +39,52 @@ def used(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> Us
     return Used(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 
+class Steps:
+    """Samples the main thread of this process: where in the package it is, how long, and the most memory there."""
+
+    def __init__(self, depth: int = 12, every: float = 0.005) -> None:
+        self.depth, self.every = depth, every
+        self.seconds: dict[tuple[str, ...], float] = {}  # processor seconds by stack, the outermost function first
+        self.megabytes: dict[tuple[str, ...], float] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, args=(threading.get_ident(),), daemon=True)
+
+    def __enter__(self) -> Steps:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _sample(self, thread: int) -> None:
+        page, last = os.sysconf("SC_PAGE_SIZE") / 1e6, time.process_time()
+        with open("/proc/self/statm", "rb", buffering=0) as statm:
+            while not self._ended.wait(self.every):
+                stack, frame = [], sys._current_frames().get(thread)
+                while frame is not None:
+                    _, inside, file = frame.f_code.co_filename.partition("/ringleader/")
+                    if inside:
+                        stack.append(f"{file.removesuffix('.py')}.{frame.f_code.co_name}")
+                    frame = frame.f_back
+                key = tuple(reversed(stack))[: self.depth]
+                statm.seek(0)
+                now, resident = time.process_time(), int(statm.read().split()[1]) * page
+                self.seconds[key] = self.seconds.get(key, 0.0) + now - last
+                self.megabytes[key] = max(self.megabytes.get(key, 0.0), resident)
+                last = now
+
+    def print(self) -> None:
+        """As a tree in the order of time: CPU seconds and most memory of each step that took or held much."""
+        prefixes = dict.fromkeys(key[: n + 1] for key in self.seconds for n in range(len(key)))
+        most = max(self.megabytes.values())
+        for prefix in prefixes:
+            below = [key for key in self.seconds if key[: len(prefix)] == prefix]
+            seconds, megabytes = sum(self.seconds[key] for key in below), max(self.megabytes[key] for key in below)
+            if seconds > 0.5 or megabytes > 0.9 * most:
+                print(f"{seconds:7.1f} s {megabytes:6.0f} MB  {'  ' * len(prefix)}{prefix[-1]}")
+
+
 def write(folder: Path, reviews: int) -> None:
     """Copies of a generated market, each with names of its own, as Parquet files; and labels of some reviewers."""
     market = taste_market(100_000, kind="everything", seed=1)
@@ -50,21 +101,26 @@ def write(folder: Path, reviews: int) -> None:
     (folder / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-def fit(folder: Path, workers: int, threads: int, store: int) -> None:
+def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) -> None:
     """Fit once, and print what it took."""
+    steps = Steps() if by_steps else None
     runtime = rl.Ray(workers=workers, threads=threads, object_store=store * 2**20) if workers else None
     with started(runtime) as running, tempfile.TemporaryDirectory() as models:
         before = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
         detector = rl.RingDetector(threads=threads if workers == 0 else 1, random_state=0, device="cpu")
         wall = time.perf_counter()
-        detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
+        with steps or nullcontext():
+            detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
         elapsed = time.perf_counter() - wall
         after = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
     busy = [b.seconds - a.seconds for a, b in zip(before, after, strict=True)]
     print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
     print(f", of the driver {busy[0]:.1f} s and {after[0].megabytes:.0f} MB", end="")
     print(f", of the workers {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB" if workers else "")
+    print(f"before it: {', '.join(f'{u.megabytes:.0f}' for u in before)} MB")
     print(repr(detector.tensor_))
+    if steps is not None:
+        steps.print()
 
 
 def main() -> None:
@@ -75,11 +131,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--store", type=int, default=500, help="megabytes of Ray's object store")
+    parser.add_argument("--steps", action="store_true", help="say what each step of the driver took")
     given = parser.parse_args()
     if given.what == "write":
         write(given.folder, given.reviews)
     else:
-        fit(given.folder, given.workers, given.threads, given.store)
+        fit(given.folder, given.workers, given.threads, given.store, given.steps)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from ringleader.shares.cells import CellShare, cut_entities, deal_shares
 from ringleader.shares.order import rank_values
 from ringleader.signals import Signals
 from ringleader.signals.cluster import ClusterSignals
-from ringleader.signals.lockstep import LockstepSettings, find_lockstep
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep, start, start_rows
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
@@ -91,6 +91,11 @@ def test_sums_over_everything_have_the_bits_of_one_process_whoever_holds_the_ent
     np.testing.assert_array_equal(expected[0], tree_sum(np.stack(leaves, axis=1)))
 
 
+def count_pairs(memory: dict, peers: Peers) -> int:
+    """In a worker: the pairs of its actors, each of them twice where both are its own."""
+    return memory["lockstep"].graph.nnz
+
+
 def held_lockstep(memory: dict, peers: Peers) -> dict[str, np.ndarray]:
     """In a worker: the rows of the arrays of lockstep that it holds."""
     return memory["lockstep"].held_arrays(peers)
@@ -107,7 +112,8 @@ def whole_lockstep(cluster: ClusterSignals) -> dict[str, np.ndarray]:
     on_driver = known.to_arrays()
     parts = cluster.run(held_lockstep, lambda: [()] * cluster.workers.count)
     assert all(np.isnan(on_driver[name]).all() for name in parts[0] if name in on_driver)  # the driver has none of them
-    assert known.without_pairs().n_pairs == known.n_pairs == known.graph.nnz // 2
+    pairs = cluster.run(count_pairs, lambda: [()] * cluster.workers.count)
+    assert known.n_pairs == known.graph.nnz // 2 == sum(pairs) // 2  # of the pairs it has the number
     return on_driver | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -126,6 +132,30 @@ def test_lockstep_is_that_of_one_process(market: SparseTensor, actor: int, setti
         found = whole_lockstep(ClusterSignals(InProcess(workers), market, actor, settings))
         for name, column in expected.to_arrays().items():
             np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+@pytest.mark.parametrize("doubt", [0.0, 12.0])  # with so much there are fewer groups than columns
+def test_the_start_is_that_of_one_process(market: SparseTensor, doubt: float) -> None:
+    settings = LockstepSettings(doubt=doubt) if doubt else LockstepSettings()
+    expected = start_rows(find_lockstep(market, settings), 24, 5)
+    assert expected is not None
+    assert (expected.max(axis=0) <= 2 * start.BASE).any() == bool(doubt)  # noise where there is no group
+    for workers in (2, 7):
+        found = ClusterSignals(InProcess(workers), market, 0, settings).start_rows(24, 5, "float32")
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_workers_without_pairs_have_nothing_to_start_from() -> None:
+    alone = SparseTensor.from_arrays([[0, 0], [1, 1], [2, 2]], ["reviewer", "product"])
+    assert ClusterSignals(InProcess(2), alone, 0).start_rows(4, 0, "float32") is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 499, 500, 501, 1000, 40_000])
+@pytest.mark.parametrize("zeros", [0.0, 0.9, 0.9999])
+def test_the_scale_of_the_start_is_a_quantile_of_all(size: int, zeros: float) -> None:
+    rng = np.random.default_rng(size)
+    values = np.where(rng.random(size) < zeros, 0.0, rng.lognormal(0, 2, size))
+    assert start._quantile(Alone(), values, size) == np.quantile(values, start.QUANTILE)
 
 
 def test_lockstep_of_one_side_without_times_is_that_of_one_process() -> None:

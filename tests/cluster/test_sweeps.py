@@ -73,6 +73,31 @@ def test_blocks_of_few_entries_have_the_same_bits_on_workers(fit: str, monkeypat
         assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
 
 
+@pytest.mark.parametrize("part", [0.0, 0.5, 2.0])  # all rows are held, some, or what is needed alone
+def test_holding_more_rows_than_a_sweep_needs_changes_no_bit(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringleader.shares.table.WHOLE", part)
+    for settings in ({"labels": True}, {"heldout": 0.1, "count_weight": "log", "contrast": 1}):
+        problem = small_problem(**settings)
+        start = start_state(problem)
+        expected = fit_loop(problem, start)
+        for workers in (2, 5):
+            assert_same(on_workers(problem, start, InProcess(workers), 10), expected)
+
+
+def test_rows_that_only_draws_name_stand_behind_those_that_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringleader.shares.table.WHOLE", 2.0)
+    problem, workers = small_problem(cells=300, negatives=1), InProcess(4)
+    learner = ClusterLearner(workers, get_learner("natural-gradient"), 10)
+    state, before = start_state(problem), []
+    for _ in range(2):
+        state = learner.sweep(problem, state)
+        before.append([dict(worker.memory["part"].table.codes) for worker in workers.workers])
+    for first, second in zip(*before, strict=True):
+        assert all(first[mode] is second[mode] for mode in first)
+    tables = [worker.memory["part"].table for worker in workers.workers]
+    assert any(table.starts[1] > len(table.codes[0]) for table in tables)  # some were only drawn
+
+
 def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)

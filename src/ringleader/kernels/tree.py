@@ -7,7 +7,7 @@ Whoever holds a run of leaves adds the whole nodes in it (``whole_nodes``); ``jo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,30 +68,31 @@ def join_nodes(nodes: TreeNodes, leaves: npt.ArrayLike) -> Floats:
     """The sums of all leaves, one for each of ``leaves`` (their number): every leaf must be below one of the nodes."""
     count = np.array(leaves, np.int64, ndmin=1)
     total = np.zeros((len(count), *nodes.sums.shape[1:]))
-    waiting = TreeNodes(nodes.owner[:0], nodes.level[:0], nodes.place[:0], nodes.sums[:0])
+    sums = nodes.sums.copy()  # a node is where its left half was: sums are added in place, and never moved
+    owner, place, where = nodes.owner[:0], nodes.place[:0], np.zeros(0, np.int64)
     last_level = int(max(count.max(initial=0) - 1, 0)).bit_length()
     for level in range(last_level + 1):
-        here = nodes.level == level
-        owner = np.concatenate([waiting.owner, nodes.owner[here]])
-        place = np.concatenate([waiting.place, nodes.place[here]])
-        sums = np.concatenate([waiting.sums, nodes.sums[here]])
+        here = np.flatnonzero(nodes.level == level)
+        owner, place = np.concatenate([owner, nodes.owner[here]]), np.concatenate([place, nodes.place[here]])
+        where = np.concatenate([where, here])
         order = np.lexsort((place, owner))
-        owner, place, sums = owner[order], place[order], sums[order]
+        owner, place, where = owner[order], place[order], where[order]
         done = count[owner] <= 1 << level
-        total[owner[done]] = sums[done]
-        waiting = TreeNodes(*_parents(owner[~done], place[~done], sums[~done], level))
+        total[owner[done]] = sums[where[done]]
+        owner, place, where = owner[~done], place[~done], where[~done]
+        left, right = _halves(owner, place)
+        sums[where[right - 1]] += sums[where[right]]
+        owner, place, where = owner[left], place[left] // 2, where[left]
     return total
 
 
-def _parents(owner: Any, place: Any, sums: Any, level: int) -> tuple[Any, Any, Any, Any]:
-    """The nodes one level up, from nodes sorted by sum and place; a left half without a right one goes up alone."""
-    left = np.flatnonzero(place % 2 == 0)
-    paired = np.zeros(len(left), np.bool_)
-    inside = left + 1 < len(place)
-    right = left[inside] + 1
-    paired[inside] = (owner[right] == owner[left[inside]]) & (place[right] == place[left[inside]] + 1)
-    if np.count_nonzero(paired) + len(left) != len(place):
+def _halves(owner: Numbers, place: Numbers) -> tuple[Numbers, Numbers]:
+    """Which of the nodes of a level, sorted by sum and place, are left halves, and which are right ones; a left half
+    without a right one goes up alone."""
+    left, right = np.flatnonzero(place % 2 == 0), np.flatnonzero(place % 2 == 1)
+    before = right - 1
+    if len(right) and (
+        before[0] < 0 or (owner[before] != owner[right]).any() or (place[before] + 1 != place[right]).any()
+    ):
         raise ValueError("a sum lacks the left half of a node")
-    joined = sums[left].copy()
-    joined[paired] += sums[left[paired] + 1]
-    return owner[left], np.full(len(left), level + 1), place[left] // 2, joined
+    return left, right

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.checks import check_tuples
@@ -31,7 +31,7 @@ class Problem:
     tensor: SparseTensor
     targets: tuple[Target, ...]
     config: ModelConfig
-    start_rows: Mapping[int, Floats]
+    start_rows: Mapping[int, Factors]
     weights: Floats  # (n_cells,) or (1,): training weight of each cell
     heldout: Floats  # (n_cells,) or (0,): weight of the cells kept from training
     starts: Numbers  # (K,): first factor row of each mode
@@ -212,10 +212,11 @@ def _checked(target: Target, tensor: SparseTensor) -> Target:
     return Target(int(target.mode), target.name, target.kind, codes, values)
 
 
-def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config: ModelConfig) -> dict[int, Floats]:
-    checked: dict[int, Floats] = {}
+def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config: ModelConfig) -> dict[int, Factors]:
+    checked: dict[int, Factors] = {}
     for mode, start in rows.items():
-        array = np.asarray(start, np.float64)
+        array = np.asarray(start)
+        array = array if array.dtype.kind == "f" else array.astype(np.float64)
         if not 0 <= mode < len(tensor.shape) or array.shape != (tensor.shape[mode], config.rank):
             raise SettingsError(
                 f"start rows of mode {mode} have shape {array.shape}; give one row of {config.rank} per entity"

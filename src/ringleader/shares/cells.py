@@ -16,17 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.arrays import Codes, Floats, Numbers
-from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.shares.runs import Runs, run_length
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
-
-FEW_ROWS = 64
-"""Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
-
-RUNS = 1024
-"""Runs of entities, at the most, that a sum over a mode is made of. No run is cut between two processes."""
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -168,48 +162,15 @@ class CellShare:
         Values of a run of entities are added in their order, runs along a tree (``kernels/tree.py``).
         codes : (n,) of the entities of the mode, counted from the first one owned here.
         """
-        return self._added_up(mode, self._runs(mode, codes), values)
+        runs = self._runs(mode)
+        return runs.total(runs.of(codes), values)
 
-    def _runs(self, mode: int, codes: Array) -> Numbers:
-        """The run of each entity, counted from the first one with entities that this process owns."""
-        first, run = self.own(mode)[0], _run(self.shape[mode])
-        return np.asarray((codes + np.int64(first)) // run - first // run)
-
-    def _added_up(self, mode: int, runs: Array, values: Array) -> Floats:
-        """The sum over everything of values (n, ...), each of a run of entities of the mode, (...)."""
-        first, last = self.own(mode)
-        run = _run(self.shape[mode])
-        count = -(-last // run) - first // run
-        columns = values.reshape(len(values), math.prod(values.shape[1:]))
-        sums = [np.bincount(runs, weights=column, minlength=count) for column in columns.T]
-        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((count, 0)), np.float64)
-        return self._joined(mode, leaves.reshape(count, *values.shape[1:]))
+    def _runs(self, mode: int) -> Runs:
+        return Runs(self.peers, self.bounds[mode])
 
     def products(self, mode: int, codes: Array, left: Floats, right: Floats) -> Floats:
         """``total`` of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
-        first, last = self.own(mode)
-        run = _run(self.shape[mode])
-        begin, end = first // run, -(-last // run)
-        edges = np.searchsorted((codes + np.int64(first)) // run, np.arange(begin, end + 1))
-        leaves = np.zeros((end - begin, left.shape[1], right.shape[1]))
-        for leaf, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
-            for begin in range(a, b, FEW_ROWS):
-                end = min(begin + FEW_ROWS, b)
-                leaves[leaf] += left[begin:end].T @ right[begin:end]
-        return self._joined(mode, leaves)
-
-    def _joined(self, mode: int, leaves: Floats) -> Floats:
-        """The sum of the leaves of all processes: one for each of the runs of a mode's entities owned here."""
-        if self.alone:
-            return tree_sum(leaves)
-        run = _run(self.shape[mode])
-        begin = self.own(mode)[0] // run
-        owner, level, node = whole_nodes(begin, begin + len(leaves))
-        low, high = (node << level) - begin, ((node + 1) << level) - begin
-        nodes = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
-        mine = TreeNodes(owner, level, node, np.array(nodes).reshape(len(nodes), *leaves.shape[1:]))
-        every = TreeNodes(*(np.concatenate(part) for part in zip(*gather(self.peers, mine), strict=True)))
-        return np.asarray(join_nodes(every, [-(-self.shape[mode] // run)])[0])
+        return self._runs(mode).products(codes, left, right)
 
     def sums(self, keys: Array, values: Floats, size: int) -> Floats:
         """Sums of values (n, ...) by key below ``size``, over all processes, (size, ...), whatever the order.
@@ -232,9 +193,10 @@ class CellShare:
 
     def cell_total(self, values: Array) -> Floats:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""
+        runs = self._runs(self.mode)
         if self._cell_runs is None:
-            self._cell_runs = self._runs(self.mode, self.own_codes(self.mode)).astype(np.int16)
-        return self._added_up(self.mode, self._cell_runs, values)
+            self._cell_runs = runs.of(self.own_codes(self.mode)).astype(np.int16)
+        return runs.total(self._cell_runs, values)
 
     def entity_sums(self, mode: int, values: Array) -> Floats:
         """Sums of values of the cells held here (the home share) over the entities of a mode owned here, (n_own,).
@@ -352,7 +314,7 @@ def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:
     """For each mode where the entities of each worker begin, (P + 1,): ranges of whole runs, of about as many cells."""
     bounds = []
     for mode, size in enumerate(tensor.shape):
-        run = _run(size)
+        run = run_length(size)
         places = np.arange(0, size + run, run)[: -(-size // run) + 1]
         places[-1] = size
         cost = np.bincount(tensor.coordinates[:, mode], minlength=size) + 1
@@ -373,8 +335,3 @@ def deal_shares(tensor: SparseTensor, bounds: tuple[Numbers, ...]) -> list[Dealt
         DealtCells(tensor.coordinates[a:b], tensor.counts[a:b], nameless, bounds, tensor.n_cells)
         for a, b in itertools.pairwise(places)
     ]
-
-
-def _run(size: int) -> int:
-    """Entities of a run of a mode of so many."""
-    return max(-(-size // RUNS), 1)

@@ -21,7 +21,6 @@ from ringleader.kernels.layout import (
     Terms,
     View,
     plan_blocks,
-    read_only,
 )
 from ringleader.kernels.protocol import DivisibleBackend
 from ringleader.kernels.tree import TreeNodes, join_nodes, whole_nodes
@@ -35,8 +34,11 @@ from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.deal import RANGE, ChunkPlaces, Deal
 from ringleader.shares.draws import DrawnCells, draw, group_draws, send_drawn
 from ringleader.shares.ranges import Ranges
-from ringleader.shares.table import RowTable
+from ringleader.shares.table import Named, RowTable
 from ringleader.tensor.sparse import group_codes
+
+SLACK = 50
+"""Room for one in so many more cells of others than a sweep has sent: another sweep sends about as many."""
 
 
 class Rows(NamedTuple):
@@ -70,11 +72,21 @@ class Part:
         self.pool, self.chunks = pool, chunks
         self.deals: dict[int, Deal] = {}
         self._lists: dict[int, tuple[Numbers, Codes]] = {}
+        self.tuples: dict[int, Codes] = {}  # by key, those of its cells; of the contrast mode's, others behind them
         self.rows: Rows | None = None
+        self._table: RowTable | None = None
+
+    @property
+    def table(self) -> RowTable:
+        """The rows of the sweep that was begun last."""
+        assert self._table is not None  # one was begun
+        return self._table
 
     def hold(self, key: int, cells: Deal) -> None:
         """Take some of the cells that belong to this worker."""
         self.deals[key] = cells
+        width = len(self.ranges.shape) + self.problem.config.negatives
+        self.tuples[key] = np.zeros((len(cells.numbers), width), np.int32)
         for mode, dealt in enumerate(self.ranges.dealt):
             if dealt and self._deal_of(mode) == key:
                 first, last = self.ranges.own(mode, self.peers.rank)
@@ -85,39 +97,68 @@ class Part:
     def open(self, rows: Rows, *, after: bool = False) -> None:
         """Begin a sweep from these rows; or, ``after`` one, lay out what it ended with and its negatives."""
         config, ranges = self.problem.config, self.ranges
-        contrast, negatives, modes = config.contrast, config.negatives, len(ranges.shape)
+        contrast, modes = config.contrast, len(ranges.shape)
         sweep = max(rows.common.sweep - after, 0)
         stream = sweep if self.problem.redraws else 0
         key = stream_key(config.seed, stream)
         drawn = {}
         for k, cells in self.deals.items():
-            drawn[k] = np.empty((len(cells.numbers), negatives), np.int32)
+            tuples = self._own_tuples(k)
             in_a_row = cells.own if k == RANGE else 0
-            draw(self.backend, cells, in_a_row, self.pool, key, drawn[k], config.threads)
-        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE], self.problem.weighted)
-        needed: dict[int, list[Any]] = {}
-        for mode in (k for k, dealt in enumerate(ranges.dealt) if dealt):
-            needed[mode] = [cells.codes[:, mode] for cells in self.deals.values()]
-            needed[mode] += drawn.values() if mode == contrast else [foreign.codes[:, mode]]
-        self.table = table = RowTable(ranges, self.peers, needed)
+            draw(self.backend, cells, in_a_row, self.pool, key, tuples, modes, config.threads)
+            drawn[k] = tuples[:, modes:]
+        of_contrast = self._deal_of(contrast)
+        held = None if of_contrast == RANGE else len(self.deals[of_contrast].numbers)
+        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE], self.problem.weighted, held)
+        dealt_modes = [mode for mode, dealt in enumerate(ranges.dealt) if dealt]
+        named = {k: list(drawn.values()) if k == contrast else [foreign.codes[:, k]] for k in dealt_modes}
+        if self._table is None:
+            self._table = self._lay_out(named)
+        table = self._table
+        table.peers = self.peers
+        table.begin(named)
         # The rows that move first need not come before they have moved.
         table.fill(rows.factors, self.problem.sweep_order()[0 if after else 1 :])
-        self.tuples: dict[int, Codes] = {}
-        for k, cells in self.deals.items():
-            behind = len(foreign.codes) if k == self._deal_of(contrast) else 0
-            tuples = np.zeros((len(cells.numbers) + behind, modes + negatives), np.int32)
-            own = tuples[: len(cells.numbers)]
-            for mode in range(modes):
-                own[:, mode] = table.places(mode, cells.codes[:, mode])
-                if behind and mode != contrast:
-                    tuples[len(own) :, mode] = table.places(mode, foreign.codes[:, mode])
-            own[:, modes:] = table.places(contrast, drawn.pop(k))
-            self.tuples[k] = read_only(tuples)
+        if not table.holds_all(contrast):
+            for codes in drawn.values():
+                codes[:] = table.places(contrast, codes)
+        self._put_behind(of_contrast, foreign)
         self.contrast_weights = self.deals[self._deal_of(contrast)].weights
         if self.problem.weighted:
             self.contrast_weights = np.concatenate([self.contrast_weights, foreign.weights])
-        self.contrast_lists = self._group_draws(foreign)
+        first, last = ranges.own(contrast, self.peers.rank)
+        self.contrast_lists = group_draws(self.backend, foreign, first, last - first)
         self._open_state(rows)
+
+    def _own_tuples(self, key: int) -> Codes:
+        """The tuples of the cells of one key, without those that come behind them for a sweep."""
+        return self.tuples[key][: len(self.deals[key].numbers)]
+
+    def _lay_out(self, draws: Named) -> RowTable:
+        """Rows that keep their places from sweep to sweep, and with them the tuples of the worker's own cells."""
+        modes, cells = range(len(self.ranges.shape)), list(self.deals.values())
+        dealt = [mode for mode in modes if self.ranges.dealt[mode]]
+        table = RowTable(self.ranges, self.peers, {k: [deal.codes[:, k] for deal in cells] for k in dealt}, draws)
+        for key, deal in self.deals.items():
+            tuples = self._own_tuples(key)
+            for mode in modes:
+                tuples[:, mode] = table.places(mode, deal.codes[:, mode])
+            if key != RANGE:  # codes are sent of cells in the range alone
+                self.deals[key] = deal._replace(codes=np.zeros((0, len(modes)), np.int32))
+        return table
+
+    def _put_behind(self, key: int, foreign: DrawnCells) -> None:
+        """The tuples of others' cells, behind those of one key; of the contrast mode they have what is never read."""
+        modes, own = len(self.ranges.shape), self._own_tuples(key)
+        if len(self.tuples[key]) < len(own) + len(foreign.codes):
+            room = len(own) + len(foreign.codes) + len(foreign.codes) // SLACK
+            self.tuples[key] = np.zeros((room, own.shape[1]), np.int32)
+            self._own_tuples(key)[:] = own
+        behind = self.tuples[key][len(own) : len(own) + len(foreign.codes)]
+        for mode in range(modes):
+            if mode != self.problem.config.contrast:
+                behind[:, mode] = self.table.places(mode, foreign.codes[:, mode])
+        self.contrast_cells = len(own) + len(behind)
 
     def _open_state(self, rows: Rows) -> None:
         """The state of a sweep over the rows in the table, and the worker's own labels among them."""
@@ -188,7 +229,7 @@ class Part:
             first=state.first[-1:].copy(),
             evidence=self.label_evidence,
         )
-        self.tuples, self.contrast_lists = {}, (None, np.zeros(0, np.int32))  # freed before those of the next sweep
+        self.contrast_lists = None, np.zeros(0, np.int32)  # freed before those of the next sweep
         return Rows(factors, second, first, common)
 
     def movable(self, mode: int) -> int:
@@ -302,21 +343,15 @@ class Part:
         lists = (offsets[:-1], offsets[1:], cells)
         return plan_blocks(mode, np.arange(own.start, own.stop), lists, drawn, dual=dual)
 
-    def _group_draws(self, foreign: DrawnCells) -> tuple[Any, Codes]:
-        contrast = self.problem.config.contrast
-        first, last = self.ranges.own(contrast, self.peers.rank)
-        offsets, cells = group_draws(self.backend, foreign, first, last - first)
-        return offsets, np.asarray(cells + len(self.deals[self._deal_of(contrast)].numbers), np.int32)
-
     def _view(self, key: int) -> View:
         """The view of the cells of a dealt mode, or of this worker's range."""
         config, table = self.problem.config, self.table
         deal = self._deal_of(key) if key != RANGE else RANGE
         tuples, weights = self.tuples[deal], self.deals[deal].weights
         if key == config.contrast:
-            weights = self.contrast_weights
+            weights, tuples = self.contrast_weights, tuples[: self.contrast_cells]
         else:
-            tuples = tuples[: len(self.deals[deal].numbers)]
+            tuples = self._own_tuples(deal)
         starts, rows = table.starts[:-1], int(table.starts[-1])
         return View(tuples, weights, config.contrast, table.rows, starts, rows, self.state.component_weights)
 

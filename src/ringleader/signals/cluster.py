@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.arrays import Factors, Numbers
 from ringleader.errors import WorkerLost
 from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
-from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep
+from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep, start_rows
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.sparse import SparseTensor
 
@@ -38,10 +39,19 @@ class ClusterSignals:
         self._restarts = workers.restarts
 
     def lockstep(self) -> Lockstep:
-        """Who acts with whom, and the direct scores of the cells; the rest stays with the workers."""
+        """The direct scores of the cells; the rest stays with the workers, and its sizes are known."""
         parts: list[Lockstep] = self.run(_lockstep, self._lockstep_arguments)
         self._has_lockstep = True
         return joined_lockstep(parts, self.tensor.n_cells)
+
+    def start_rows(self, rank: int, seed: int, dtype: str) -> Factors | None:
+        """Rows of the actors to start a fit from, of this type; None where no pair is in lockstep."""
+
+        def arguments() -> list[tuple[Any, ...]]:
+            return [(self.bounds[self.actor], rank, seed, dtype)] * self.workers.count
+
+        rows = self.run(_start_rows, arguments, before=[self.need_lockstep], cells=False)
+        return None if rows[0] is None else np.concatenate(rows)
 
     @property
     def cells(self) -> list[slice]:
@@ -140,3 +150,11 @@ def _lockstep(
     share.forget()
     memory["lockstep"] = lockstep
     return lockstep.for_driver()
+
+
+def _start_rows(
+    memory: dict[str, Any], peers: Peers, begins: Numbers, rank: int, seed: int, dtype: str
+) -> Factors | None:
+    """In a worker: rows of its own actors to start a fit from."""
+    rows = start_rows(memory["lockstep"], rank, seed, peers, begins)
+    return None if rows is None else rows.astype(dtype)

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Factors
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
@@ -198,7 +198,7 @@ def _learn(
             workers_learner.keep_evidence(problem, last, workers_signals.edges)
             workers_learner.release()  # the signals need the memory
 
-        pairs = cluster.lockstep().without_pairs() if lockstep is None else lockstep
+        pairs = cluster.lockstep() if lockstep is None else lockstep
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
@@ -264,7 +264,7 @@ def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
 
 def _start(
     parameters: Mapping[str, Any], tensor: SparseTensor, seed: int, cluster: ClusterSignals | None
-) -> tuple[ModelConfig, Floats | None, Lockstep | None]:
+) -> tuple[ModelConfig, Factors | None, Lockstep | None]:
     """The settings and, where they ask for them, the rows that lockstep gives to start from, and that lockstep."""
     config = model_config(parameters, tensor, seed)
     if config.start != "lockstep":
@@ -272,15 +272,14 @@ def _start(
     with using_threads(parameters["threads"]):
         if cluster is not None:
             lockstep = cluster.lockstep()
+            rows = cluster.start_rows(config.rank, config.seed, config.dtype)
             cluster.release()  # the sweeps need the memory
         else:
             counting = config.backend if config.backend.startswith("cuda") else "numba"
             lockstep = find_lockstep(tensor, actor=config.contrast, threads=parameters["threads"], backend=counting)
-        rows = start_rows(lockstep, config.rank, config.seed)
+            rows = start_rows(lockstep, config.rank, config.seed)
         if rows is not None:
             rows.setflags(write=False)  # so that nobody copies them
-        if cluster is not None:
-            lockstep = lockstep.without_pairs()
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS[parameters["preset"]] if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep

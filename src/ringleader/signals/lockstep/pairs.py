@@ -125,15 +125,11 @@ class Lockstep:
         return int(self.graph.nnz) // 2
 
     def for_driver(self) -> Lockstep:
-        """What a process tells of its part: the graph of both sides, its direct scores, and the sizes of the rest."""
+        """What a process tells of its part: its direct scores, and the sizes of the rest; cores are found in that."""
         none = np.zeros(0)
         boost, attack = (Side(HeldGraph.of(side.graph), none, none) for side in (self.boost, self.attack))
-        both, single = Side(self.both.graph, none, self.both.direct), HeldGraph.of(self.single)
+        both, single = Side(HeldGraph.of(self.both.graph), none, self.both.direct), HeldGraph.of(self.single)
         return replace(self, both=both, boost=boost, attack=attack, single=single, pull=none, crowded_attacks=none)
-
-    def without_pairs(self) -> Lockstep:
-        """The same where the graph of both sides lies elsewhere too: all that cores are found in."""
-        return replace(self, both=replace(self.both, graph=HeldGraph.of(self.both.graph)))
 
     def held_arrays(self, peers: Peers) -> dict[str, npt.NDArray[Any]]:
         """Those of ``to_arrays`` that have a number for each cell, pair or meeting, as rows held by this process: one
@@ -252,21 +248,15 @@ def find_lockstep(
 def joined_lockstep(parts: Sequence[Lockstep], cells: int) -> Lockstep:
     """What several processes tell of their parts (``for_driver``), as one; ``cells`` of all, which lie elsewhere."""
     nothing = elsewhere([HeldRows(cells, np.zeros(0))])
-    boost, attack = (
+    both, boost, attack = (
         Side(HeldGraph.joined([getattr(part, name).graph for part in parts]), nothing, nothing)
-        for name in ("boost", "attack")
+        for name in ("both", "boost", "attack")
     )
-    both = Side(
-        _stacked([part.both.graph for part in parts]), nothing, np.concatenate([part.both.direct for part in parts])
-    )
+    both = replace(both, direct=np.concatenate([part.both.direct for part in parts]))
     single = HeldGraph.joined([part.single for part in parts])
     return replace(
         parts[0], both=both, boost=boost, attack=attack, single=single, pull=nothing, crowded_attacks=nothing
     )
-
-
-def _stacked(rows: list[sparse.csr_array]) -> sparse.csr_array:
-    return sparse.csr_array(sparse.vstack(rows, format="csr"))
 
 
 def _together(boost: Side, attack: Side) -> Side:

@@ -1,0 +1,80 @@
+"""Runs: sums over the entities of a mode, with the same bits whichever processes own them.
+
+Entities are cut into at most ``RUNS`` runs, none of which is cut between two processes. Values of a run are added in
+their order, runs along a tree (``kernels/tree.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+from ringleader.runtime.peers import Peers, gather
+
+FEW_ROWS = 64
+"""Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
+
+RUNS = 1024
+"""Runs of entities, at the most, that a sum over a mode is made of."""
+
+Array = npt.NDArray[Any]
+
+
+class Runs:
+    """The runs of the entities of one mode."""
+
+    def __init__(self, peers: Peers, begins: Numbers) -> None:
+        """begins : where the range of each process begins, (P + 1,), at the beginnings of runs."""
+        self.peers, self.size = peers, int(begins[-1])
+        self.first, self.last = int(begins[peers.rank]), int(begins[peers.rank + 1])
+        self.length = run_length(self.size)
+
+    @property
+    def count(self) -> int:
+        """Runs that this process has."""
+        return -(-self.last // self.length) - self.first // self.length
+
+    def of(self, codes: Array) -> Numbers:
+        """The run of each entity, counted from the first one here; codes are counted from the first entity here."""
+        return np.asarray((codes + np.int64(self.first)) // self.length - self.first // self.length)
+
+    def total(self, runs: Array, values: Array) -> Floats:
+        """The sum over everything of values (n, ...), each of a run, (...)."""
+        columns = values.reshape(len(values), math.prod(values.shape[1:]))
+        sums = [np.bincount(runs, weights=column, minlength=self.count) for column in columns.T]
+        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((self.count, 0)), np.float64)
+        return self._joined(leaves.reshape(self.count, *values.shape[1:]))
+
+    def products(self, codes: Array, left: Floats, right: Floats) -> Floats:
+        """The sum over everything of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
+        begin = self.first // self.length
+        edges = np.searchsorted((codes + np.int64(self.first)) // self.length, np.arange(begin, begin + self.count + 1))
+        leaves = np.zeros((self.count, left.shape[1], right.shape[1]))
+        for leaf, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
+            for row in range(a, b, FEW_ROWS):
+                last = min(row + FEW_ROWS, b)
+                leaves[leaf] += left[row:last].T @ right[row:last]
+        return self._joined(leaves)
+
+    def _joined(self, leaves: Floats) -> Floats:
+        """The sum of the leaves of all processes: one for each of the runs here."""
+        if self.peers.count == 1:
+            return tree_sum(leaves)
+        begin = self.first // self.length
+        owner, level, node = whole_nodes(begin, begin + len(leaves))
+        low, high = (node << level) - begin, ((node + 1) << level) - begin
+        nodes = [tree_sum(leaves[a:b]) for a, b in zip(low, high, strict=True)]
+        mine = TreeNodes(owner, level, node, np.array(nodes).reshape(len(nodes), *leaves.shape[1:]))
+        every = TreeNodes(*(np.concatenate(part) for part in zip(*gather(self.peers, mine), strict=True)))
+        return np.asarray(join_nodes(every, [-(-self.size // self.length)])[0])
+
+
+def run_length(size: int) -> int:
+    """Entities of a run of a mode of so many."""
+    return max(-(-size // RUNS), 1)
