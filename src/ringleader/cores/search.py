@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse.linalg import svds
 from scipy.special import expit, logsumexp
 
@@ -158,7 +159,7 @@ def _settle(board: Board, actors: Numbers, free: Bools, limits: Limits) -> Block
     return measure(board, actors, places)
 
 
-def _gain(count: Numbers, expected: Floats, lift: float) -> Floats:
+def _gain(count: Numbers | Floats, expected: Floats, lift: float) -> Floats:
     return np.asarray(count * math.log(lift) - (lift - 1.0) * expected)
 
 
@@ -188,51 +189,64 @@ def _split(board: Board, block: Block, limits: Limits, depth: int) -> list[Block
     return [piece for part in best for piece in _split(board, part, limits, depth + 1)]
 
 
-def _table(board: Board, block: Block) -> Floats:
-    """Reviews of each actor at each place of a block, at most two, (actors, places)."""
+def _table(board: Board, block: Block) -> sparse.csr_array:
+    """Reviews of each actor at each place of a block, at most two, CSR (actors, places)."""
     rows = board.inside(block.actors, block.places)
-    table = np.zeros((len(block.actors), len(block.places)))
     at = (np.searchsorted(block.actors, board.who[rows]), np.searchsorted(block.places, board.place[rows]))
-    np.add.at(table, at, 1.0)
-    return np.minimum(table, 2.0)
+    table = sparse.csr_array((np.ones(len(rows)), at), shape=(len(block.actors), len(block.places)))
+    np.minimum(table.data, 2.0, out=table.data)
+    return table
 
 
-def _directions(table: Floats) -> list[Floats]:
+def _directions(table: sparse.csr_array) -> list[Floats]:
     """The next singular vectors of the table by actors, after its rows and columns are brought to one scale."""
-    rows, columns = np.sqrt(table.sum(axis=1) + 1.0), np.sqrt(table.sum(axis=0) + 1.0)
-    scaled = table / rows[:, None] / columns[None, :]
+    rows, columns = np.sqrt(_within(table) + 1.0), np.sqrt(_within(table.T) + 1.0)
+    scaled = table.copy()
+    scaled.data /= np.repeat(rows, np.diff(table.indptr))
+    scaled.data /= columns[table.indices]
     if min(scaled.shape) > DENSE:
         left, values, _ = svds(scaled, k=VECTORS + 1, v0=np.ones(min(scaled.shape)))
         left = left[:, np.argsort(-values)]
     else:
-        left, _, _ = np.linalg.svd(scaled, full_matrices=False)
+        left, _, _ = np.linalg.svd(scaled.toarray(), full_matrices=False)
     return [left[:, k] for k in range(1, min(VECTORS + 1, left.shape[1]))]
 
 
-def _divided(table: Floats, second: Bools) -> Bools:
+def _within(table: sparse.sparray, columns: Bools | None = None) -> Floats:
+    """Reviews of each row of a table in some of its columns, all where None. Whole numbers: their sums are exact."""
+    return np.asarray(table @ (np.ones(table.shape[1]) if columns is None else columns.astype(np.float64)))
+
+
+def _divided(table: sparse.csr_array, second: Bools) -> Bools:
     """Whether each place belongs to the second part, from a division of the actors, improved to and fro."""
     places = np.zeros(table.shape[1], np.bool_)
+    of_actor, of_place = _within(table), _within(table.T)
     for _ in range(ROUNDS):
         if second.all() or not second.any():
             break
-        mine, yours = table[second].sum(axis=0), table[~second].sum(axis=0)
-        places = mine * max(yours.sum(), 1.0) > yours * max(mine.sum(), 1.0)
-        mine, yours = table[:, places].sum(axis=1), table[:, ~places].sum(axis=1)
-        moved = mine * max(yours.sum(), 1.0) > yours * max(mine.sum(), 1.0)
+        places = _more(_within(table.T, second), of_place)
+        moved = _more(_within(table, places), of_actor)
         if np.array_equal(moved, second):
             break
         second = moved
     return places
 
 
-def _part(board: Board, block: Block, table: Floats, mine: Bools, limits: Limits) -> Block | None:
+def _more(mine: Floats, both: Floats) -> Bools:
+    """Which have more of one part's reviews than of the other's, as shares of what each part has in all."""
+    yours = both - mine
+    return np.asarray(mine * max(yours.sum(), 1.0) > yours * max(mine.sum(), 1.0))
+
+
+def _part(board: Board, block: Block, table: sparse.csr_array, mine: Bools, limits: Limits) -> Block | None:
     """The places ``mine`` of a block, with those of its people who act there."""
     places = block.places[mine]
     if len(places) < limits.places:
         return None
     expected = board.expected_of(block.actors, board.shares(places, board.size[places]))
-    near = int((table[:, mine].sum(axis=1) > table[:, ~mine].sum(axis=1)).sum())
-    gain = _gain(table[:, mine].sum(axis=1), expected, _bounded(block.lift))
+    count = _within(table, mine)
+    near = int((count > _within(table, ~mine)).sum())
+    gain = _gain(count, expected, _bounded(block.lift))
     members = gain > _price(board.log_actor[block.actors], near)
     return measure(board, block.actors[members], places) if members.sum() >= limits.actors else None
 
