@@ -127,16 +127,16 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     ) -> RingDetector:
         """Takes new reviews and new labels in, and moves only what they touch; old codes stay, new labels hold.
 
-        Reviews that were taken in before, all of them and no others, change nothing, with a warning; ``again`` counts
-        them once more. On an unfitted detector this is ``fit``. Whatever interrupts it, the detector answers as before.
+        Reviews that the model has (same in all modes, same rating, same time) are left out, with a warning; ``again``
+        counts them once more. On an unfitted detector this is ``fit``. Whatever interrupts it, it answers as before.
         """
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
         taken = snapshots.take_in(
             self.snapshot_, reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
         )
-        if taken.repeated is not None:
-            warnings.warn(f"{taken.said()}; again=True counts them once more", RingleaderWarning, stacklevel=2)
+        if taken.left_out:
+            warnings.warn(str(taken.said("again=True")), RingleaderWarning, stacklevel=2)
         self.snapshot_ = taken.snapshot
         return self
 

@@ -46,6 +46,7 @@ def review_files(folder: Path, *, bad: bool = False, files: int = 5, rows: int =
 def assert_same(found: SparseTensor, expected: SparseTensor) -> None:
     np.testing.assert_array_equal(found.coordinates, expected.coordinates)
     np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_array_equal(found.exact, expected.exact)
     for a, b in zip(found.vocabularies, expected.vocabularies, strict=True):
         assert (a.mode, a.kind, a.bin_seconds, a.edges) == (b.mode, b.kind, b.bin_seconds, b.edges)
         assert a.values.equals(b.values)

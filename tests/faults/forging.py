@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 Forgery = tuple[str, Callable[[Path], None]]
 BURST_LIKE_THE_FIRST = re.compile("burst_[1-9]")
 """Arrays of a part that are read like others of it, which are forged."""
-STRANGE: tuple[Any, ...] = (None, [], {}, "x", -1, 10**9, 0.5, True, [[]], {"x": 1})
+STRANGE: tuple[Any, ...] = (None, [], {}, "x", -1, 10**9, 0.5, True, [[]], {"x": 1}, [{}])
 
 
 def reseal(folder: Path, manifest: dict[str, Any]) -> None:
@@ -49,17 +49,26 @@ def forgeries(folder: Path) -> Iterator[Forgery]:
                     yield f"{part}.{key} {name}", _array_change(entry["name"], key, change)
 
 
-def _of_meta(value: Any, path: tuple[Any, ...]) -> Iterator[Forgery]:
+def manifest_forgeries(folder: Path) -> Iterator[Forgery]:
+    """Every field of a manifest at any depth gone, unknown or of another kind, each as a name and a change."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    yield from _of_meta(manifest["meta"], (), deep=True)
+
+
+def _of_meta(value: Any, path: tuple[Any, ...], *, deep: bool = False) -> Iterator[Forgery]:
     keys: list[Any] = list(value) if isinstance(value, dict) else list(range(min(len(value), 1)))
     for key in keys:
         where = (*path, key)
         said = ".".join(map(str, where))
         yield f"meta {said} gone", _meta_change(where, remove=True)
         for strange in STRANGE:
-            if strange != value[key]:
+            if (type(strange), strange) != (type(value[key]), value[key]):
                 yield f"meta {said}={json.dumps(strange)}", _meta_change(where, strange)
-        if isinstance(value[key], (dict, list)) and len(where) < 3 and key not in ("report", "config", "parameters"):
-            yield from _of_meta(value[key], where)
+        if isinstance(value[key], dict) and deep:
+            yield f"meta {said}.unknown", _meta_change((*where, "unknown"), 1)
+        inside = deep or (len(where) < 3 and key not in ("report", "config", "parameters"))
+        if isinstance(value[key], (dict, list)) and inside:
+            yield from _of_meta(value[key], where, deep=deep)
 
 
 def _meta_change(path: tuple[Any, ...], new: Any = None, *, remove: bool = False) -> Callable[[Path], None]:

@@ -1,14 +1,12 @@
-"""Updates can be repeated, seen and undone; one writer at a time; readers never wait."""
+"""Updates can be seen and undone; one writer at a time; readers never wait."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,95 +16,21 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
-from ringleader.datasets import Marketplace, marketplace
-from ringleader.errors import ModelBusyError, ModelFileError, RingleaderWarning
+from ringleader.datasets import Marketplace
+from ringleader.errors import ModelBusyError, ModelFileError
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, holder, undo, writing
-from ringleader.snapshot.batches import content_of, known_reviews
 from ringleader.snapshot.place import Folder, place_of
-from ringleader.tensor.sparse import SparseTensor
-
-
-@pytest.fixture(scope="module")
-def market() -> Marketplace:
-    return marketplace(1500, difficulty="easy", seed=3)
-
-
-@pytest.fixture(scope="module")
-def fitted(market: Marketplace, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("fitted") / "model"
-    rl.RingDetector(rank=3, epochs=1).fit(market.reviews[:1000], market.labels).save(folder)
-    return folder
-
-
-@pytest.fixture
-def model(fitted: Path, tmp_path: Path) -> Path:
-    shutil.copytree(fitted, tmp_path / "model")
-    return tmp_path / "model"
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.fixture
-def ringleader(command: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
-    """What a command prints with --json, or what it says where it is to fail."""
-
-    def run(*words: str | Path, status: int = 0) -> Any:
-        done = command(*words, "--json")
-        assert done.returncode == status, done.stderr
-        return json.loads(done.stdout) if status == 0 else done.stderr
-
-    return run
-
-
 def add(folder: Path, reviews: Any = None, labels: Any = None, **more: Any) -> rl.RingDetector:
     detector = rl.load(folder).partial_fit(reviews, labels)
     detector.save(folder, **more)
     return detector
-
-
-def test_a_batch_is_known_by_its_content_and_changes_nothing(model: Path, market: Marketplace) -> None:
-    detector = add(model, market.reviews[1000:1200])
-    before = content(model)
-    shuffled = market.reviews[1000:1200].sample(frac=1, random_state=0)
-    with pytest.warns(RingleaderWarning, match="taken in before, by partial_fit"):
-        detector.partial_fit(shuffled)
-    detector.save(model)
-    assert content(model) == before
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        detector.partial_fit(shuffled, again=True)
-    assert detector.tensor_.counts.sum() == 1400
-    assert [batch.reviews for batch in detector.batches_] == [1000, 200, 200]
-
-
-def test_the_reviews_of_the_fit_are_a_batch_too(model: Path, market: Marketplace) -> None:
-    with pytest.warns(RingleaderWarning, match="by fit"):
-        detector = rl.load(model).partial_fit(market.reviews[:1000])
-    assert detector.tensor_.counts.sum() == 1000
-
-
-def test_the_command_says_when_a_batch_was_taken_in(
-    model: Path, market: Marketplace, tmp_path: Path, ringleader: Callable[..., Any]
-) -> None:
-    market.reviews[1000:1300].to_csv(tmp_path / "monday.csv", index=False)
-    market.reviews[1000:1300].sample(frac=1, random_state=1).to_parquet(tmp_path / "retried.parquet")
-    market.reviews[1200:1500].to_csv(tmp_path / "overlap.csv", index=False)
-    first = ringleader("update", model, tmp_path / "monday.csv")
-    assert (first["taken_in"], first["new_reviews"], first["known_already"]) == (True, 300, 0)
-    before = content(model)
-    again = ringleader("update", model, tmp_path / "retried.parquet")
-    assert (again["taken_in"], again["new_reviews"]) == (False, 0)
-    assert again["repeated"]["at"] == ringleader("history", model)["batches"][1]["at"]
-    assert "taken in before, by update" in again["warnings"][0]
-    assert content(model) == before
-    partly = ringleader("update", model, tmp_path / "overlap.csv")
-    assert partly["known_already"] == 100
-    assert "100 of 300 reviews were known already" in partly["warnings"]
-    twice = ringleader("update", model, tmp_path / "monday.csv", "--again")
-    assert (twice["taken_in"], twice["new_reviews"], twice["known_already"]) == (True, 300, 300)
 
 
 def test_an_empty_name_of_new_reviews_is_refused(ringleader: Callable[..., Any], model: Path) -> None:
@@ -146,20 +70,6 @@ def test_labels_that_are_known_change_nothing(model: Path, market: Marketplace) 
     before = content(model)
     add(model, labels=market.labels)
     assert content(model) == before
-
-
-def test_overlap_is_counted_as_the_plain_count_does() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        sizes = (5, 4, 3)
-        old, new = (
-            SparseTensor.from_arrays(rng.integers(0, sizes, (40, 3)), sizes=sizes, counts=rng.integers(1, 4, 40))
-            for _ in range(2)
-        )
-        there = dict(zip(map(tuple, old.coordinates.tolist()), old.counts.tolist(), strict=True))
-        cells = zip(map(tuple, new.coordinates.tolist()), new.counts.tolist(), strict=True)
-        assert known_reviews(old, new) == sum(min(n, there.get(cell, 0)) for cell, n in cells)
-        assert (content_of(old) == content_of(new)) == (there == dict(cells))
 
 
 def test_undo_goes_back_bit_for_bit_and_history_follows(model: Path, market: Marketplace) -> None:
@@ -217,7 +127,7 @@ def test_old_generations_are_pruned(model: Path, market: Marketplace) -> None:
     assert len(history(model).generations) == 2
     assert len(history(model).batches) == 6
     rl.load(model).scores("seller")
-    add(model, market.reviews[:50], keep=0)
+    add(model, market.reviews[:50].assign(timestamp=market.reviews["timestamp"][:50] + 1), keep=0)
     assert not list(model.glob("generation-*"))
     rl.load(model).scores("seller")
 

@@ -15,6 +15,7 @@ import ringleader as rl
 from ringleader.errors import ModelFileError, StorageError
 from ringleader.snapshot import folder as store
 from ringleader.snapshot.place import Folder, Writer
+from ringleader.snapshot.resume import tensor_fingerprint
 from ringleader.tensor.sparse import SparseTensor
 
 WORDS = pa.table({"w": ["é", "<b>"]})
@@ -143,7 +144,7 @@ def test_a_tensor_comes_back_with_its_vocabularies(table: pd.DataFrame, tmp_path
     rl.RingDetector(rank=2, epochs=1).fit(tensor).save(tmp_path / "m")
     back = rl.load(tmp_path / "m").tensor_
     pd.testing.assert_frame_equal(back.decode(), tensor.decode())
-    assert store.tensor_fingerprint(back) == store.tensor_fingerprint(tensor)
+    assert tensor_fingerprint(back) == tensor_fingerprint(tensor)
 
 
 def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
@@ -154,10 +155,10 @@ def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
         rl.read_reviews(table, modes=["reviewer", "product", "seller", "rating", "day=timestamp:time=1d"]),
         SparseTensor(tensor.coordinates, tensor.counts + 1, tensor.vocabularies),
     ]
-    prints = {store.tensor_fingerprint(t) for t in [tensor, *others]}
+    prints = {tensor_fingerprint(t) for t in [tensor, *others]}
     assert len(prints) == 5
-    assert store.tensor_fingerprint(rl.read_reviews(table.sample(frac=1, random_state=0))) in prints
-    assert json.dumps(store.tensor_fingerprint(tensor))
+    assert tensor_fingerprint(rl.read_reviews(table.sample(frac=1, random_state=0))) in prints
+    assert json.dumps(tensor_fingerprint(tensor))
 
 
 @pytest.mark.parametrize("values", [["a", "", "ß", "中文", "b" * 50, "", "z"], ["", ""], [], ["a", None], [1.5, 2.5]])

@@ -33,11 +33,11 @@ def show_history(model: str, listed: History, *, as_json: bool) -> None:
         return
     rows = [
         [str(number), batch.at or "", f"{batch.command} {batch.version}", f"{batch.reviews:,}", f"{batch.known:,}",
-         f"{batch.labels:,}"]
+         f"{batch.left_out:,}", f"{batch.labels:,}"]
         for number, batch in enumerate(listed.batches, start=1)
     ]  # fmt: skip
     if rows:
-        print_table(["batch", "taken in", "by", "reviews", "known already", "labels"], rows)
+        print_table(["batch", "taken in", "by", "reviews", "known already", "left out", "labels"], rows)
     else:
         typer.echo("this model does not say what it took in: it was written before ringleader kept a history")
     generations = len(listed.generations)

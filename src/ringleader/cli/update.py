@@ -47,16 +47,17 @@ def command(
     threads: Threads = None,
     encoding: Encoding = None,
     target_kind: TargetKindOption | None = None,
-    again: Annotated[bool, typer.Option("--again", help="Count reviews once more that were taken in before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Count reviews once more that the model has.")] = False,
     keep: Keep = KEEP,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Take new reviews, new labels or both into a model; only what they touch moves.
 
-    A batch that was taken in before changes nothing, whatever its file is called and its rows are sorted by. Columns
-    have the names they had in the fit; --column names those that are called otherwise now. `ringleader history` lists
-    what was taken in, `ringleader undo` goes back.
+    Reviews that the model has (same in all modes, same rating, same time) are left out, so that a batch that is given
+    again changes nothing, whatever its files are called and its rows are sorted by. Columns have the names they had in
+    the fit; --column names those that are called otherwise now. `ringleader history` lists what was taken in,
+    `ringleader undo` goes back.
 
     Example: ringleader update model monday.parquet
     """
@@ -111,10 +112,9 @@ def _take_in(
     if taken.batch is not None:
         save(taken.snapshot, model, stored, keep=keep)
     repeats = []  # what was known before; the rest was said when it was read
-    if taken.repeated is not None:
-        repeats.append(f"{taken.said()}; --again counts them once more")
-    elif taken.batch is not None and taken.batch.known:
-        repeats.append(f"{taken.batch.known:,} of {counted(taken.batch.reviews, 'review')} were known already")
+    known_reviews = taken.said("--again")
+    if known_reviews is not None:
+        repeats.append(known_reviews)
     if taken.repeated_labels and new_labels is not None:
         repeats.append(f"the model knew {counted(len(new_labels), 'label')} as given")
     after, aligned = taken.snapshot.tensor, taken.snapshot.aligned
@@ -123,9 +123,10 @@ def _take_in(
         "model": model,
         "taken_in": taken.batch is not None,
         "repeated": taken.repeated.to_dict() if taken.repeated is not None else None,
-        "known_already": taken.batch.known if taken.batch is not None else 0,
-        "reviews": int(after.counts.sum()),
-        "new_reviews": int(after.counts.sum() - before.counts.sum()),
+        "known_already": taken.known,
+        "left_out": taken.left_out,
+        "reviews": after.n_reviews,
+        "new_reviews": after.n_reviews - before.n_reviews,
         "cells": after.n_cells,
         "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
         "labels": aligned.n_labels,
@@ -137,7 +138,7 @@ def _take_in(
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
-        _show(summary, repeats, with_reviews=fresh is not None and taken.repeated is None)
+        _show(summary, repeats, with_reviews=taken.given > taken.left_out)
 
 
 def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool) -> None:

@@ -57,38 +57,6 @@ def require(holds: bool | np.bool_, said: str) -> None:
         raise ModelFileError(f"{said}; the model is damaged or was not written by ringleader: restore it or fit again")
 
 
-def check_meta(meta: Mapping[str, Any], parameters: Sequence[str]) -> None:
-    """The manifest has every field, each of its kind."""
-    fields: dict[str, type | tuple[type, ...]] = {
-        "modes": list,
-        "data": str,
-        "complete": bool,
-        "heads": (int, type(None)),
-        "parameters": dict,
-        "config": dict,
-        "reading": dict,
-        "labels": (dict, type(None)),
-        "report": (dict, type(None)),
-        "history": list,
-    }
-    for name, kinds in fields.items():
-        require(name in meta and isinstance(meta[name], kinds), f"the manifest has no proper {name!r}")
-    require(not isinstance(meta["heads"], bool), "the manifest has no proper 'heads'")
-    require(set(parameters) <= set(meta["parameters"]), "the manifest has not all parameters")
-    require(all(isinstance(entry, dict) for entry in meta["history"]), "the manifest has no proper 'history'")
-    for mode in meta["modes"]:
-        require(isinstance(mode, dict) and isinstance(mode.get("mode"), str), "the manifest has a mode without a name")
-        require(mode.get("kind") in list(VALUE_TYPES), f"mode {mode.get('mode')!r} has no known kind")
-        seconds, edges = mode.get("bin_seconds"), mode.get("edges")
-        require(seconds is None or (type(seconds) is int and seconds > 0), f"mode {mode['mode']!r} has no proper bins")
-        numbers = edges is None or (isinstance(edges, list) and all(type(e) in (int, float) for e in edges))
-        require(numbers, f"mode {mode['mode']!r} has no proper edges")
-    reading = meta["reading"]
-    texts = reading.get("modes", [])
-    require(set(reading) <= {"modes"}, "the manifest says in no known way how the reviews were read")
-    require(isinstance(texts, list) and all(isinstance(t, str) for t in texts), "the manifest has no proper 'reading'")
-
-
 def check_vocabulary(vocabulary: Vocabulary) -> None:
     values = vocabulary.values
     said = f"the vocabulary of {vocabulary.mode!r}"
@@ -111,6 +79,10 @@ def check_tensor(tensor: SparseTensor) -> None:
     low, high = tensor.coordinates.min(axis=0), tensor.coordinates.max(axis=0)
     require((low >= 0).all() and (high < np.array(tensor.shape)).all(), "the tensor has codes beyond its vocabularies")
     require(tensor.counts.min() > 0 and tensor.counts.max() < LARGEST_COUNT, "the tensor has impossible counts")
+    if tensor.exact is not None and len(tensor.exact) > 1:
+        ascends = tensor.exact[1:] >= tensor.exact[:-1]
+        ascends[np.cumsum(tensor.counts)[:-1] - 1] = True
+        require(bool(tensor.binned_modes) and ascends.all(), "the exact times of the tensor are in no order")
 
 
 def check_state(state: State, tensor: SparseTensor, rank: int, targets: Sequence[Target]) -> None:

@@ -7,6 +7,7 @@ files they name; ``unfinished.json`` is a fit that will replace the model when i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load as load_arrays
 
-from ringleader.errors import ModelFileError, StorageError
+from ringleader.errors import ModelFileError, RingleaderError, StorageError
 from ringleader.runtime.outputs import PARTIAL, reason_of
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.lock import check_held, writing
@@ -41,7 +42,6 @@ from ringleader.snapshot.pieces import (
     write_piece,
 )
 from ringleader.snapshot.place import Entry, Place, place_of
-from ringleader.tensor.sparse import SparseTensor
 
 UNFINISHED = "unfinished.json"
 GENERATION = re.compile(r"generation-(\d+)\.json")
@@ -246,12 +246,36 @@ def save(
     if not is_free(folder) and not is_model(folder):
         raise ModelFileError(f"{target} holds other things than a model; choose a new folder")
     with writing(folder, create=True):
+        was = readable_manifest(target, name)
         try:
             return _save(target, meta, parts, before, name, keep)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write the model to {target}: {reason_of(error)}; free some space or choose another folder"
-            ) from error
+        except BaseException as error:
+            with contextlib.suppress(OSError, RingleaderError):
+                _clear_up(target)
+            if isinstance(error, OSError):
+                raise _not_written(target, was, readable_manifest(target, name), reason_of(error)) from error
+            raise
+
+
+def _clear_up(target: Place) -> None:
+    """Removes what a save that failed wrote."""
+    check_held(target)  # who took the lock over may be writing
+    current = readable_manifest(target)
+    for name in (f"generation-{number}.json" for number in generations(target)):
+        earlier = readable_manifest(target, name)
+        if current is not None and earlier is not None and earlier.digest == current.digest:
+            target.remove(name)  # the model was about to be replaced
+    prune(target, len(generations(target)))
+
+
+def _not_written(target: Place, was: Manifest | None, now: Manifest | None, reason: str) -> StorageError:
+    """That a save failed, what is there, and what to do. was, now : the manifest before it, and behind it."""
+    if now is None:
+        return StorageError(f"cannot write the model to {target}: {reason}; free some space or choose another folder")
+    if was is None or was.digest != now.digest:
+        return StorageError(f"the model is in {target}, but may not outlast a crash: {reason}; mend that and try again")
+    advice = "what was there is as it was; free some space, or mend what is wrong, and try again"
+    return StorageError(f"cannot write the model to {target}: {reason}; {advice}")
 
 
 def _save(
@@ -297,7 +321,7 @@ def _save(
 def _retire(place: Place, current: Manifest) -> None:
     """Gives the manifest of the model a second name, under which its generation stays."""
     number = current.meta.get("generation")
-    place.copy(MANIFEST, f"generation-{number if isinstance(number, int) and number > 0 else 0}.json")
+    place.copy(MANIFEST, f"generation-{number if type(number) is int and number > 0 else 0}.json")
 
 
 def generations(place: Place) -> list[int]:
@@ -356,17 +380,6 @@ def _write_part(place: Place, part: ModelPart, generation: int) -> Entry:
 def is_model(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a manifest of ours, in whatever state the rest may be."""
     return is_manifest(place_of(folder))
-
-
-def tensor_fingerprint(tensor: SparseTensor) -> str:
-    """A hash of everything a tensor says; equal data give equal fingerprints."""
-    digest = hashlib.sha256()
-    for v in tensor.vocabularies:
-        digest.update(json.dumps([v.mode, v.kind, len(v), v.bin_seconds, v.edges]).encode())
-        digest.update(pa.record_batch([v.values], names=["value"]).serialize())
-    for array in (tensor.coordinates, tensor.counts):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _is_partial(name: str) -> bool:

@@ -10,6 +10,7 @@ from ringleader.snapshot.batches import Batch, batches_from
 from ringleader.snapshot.folder import generations, load, prune
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, read_manifest
+from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.pieces import file_names
 from ringleader.snapshot.place import Place, place_of
 
@@ -32,10 +33,12 @@ def history(folder: str | os.PathLike[str]) -> History:
     """What the model in a folder took in. Models before format 3 do not say."""
     target = place_of(folder)
     stored = load(folder)
+    check_meta(stored.meta)
     earlier = []
     for number in _earlier(target, stored.digest):
         try:
             manifest = read_manifest(target, f"generation-{number}.json")
+            check_meta(manifest.meta)
         except ModelFileError:
             continue  # pruned meanwhile, or damaged: then there is no way back to it
         earlier.append(Generation(number, batches_from(manifest.meta.get("batches", ()))))
@@ -54,7 +57,9 @@ def undo(folder: str | os.PathLike[str]) -> History:
                 "stay"
             )
         name = f"generation-{numbers[-1]}.json"
-        load(folder, name).verify()
+        earlier = load(folder, name)
+        check_meta(earlier.meta)
+        earlier.verify()
         try:
             for copy in set(generations(target)) - set(numbers):  # of the model that is left, by a save that was killed
                 target.remove(f"generation-{copy}.json")

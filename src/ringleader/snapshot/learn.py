@@ -29,10 +29,11 @@ from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.cluster import FOUND, SOURCES, ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
-from ringleader.snapshot.batches import batch_of, batches_from
+from ringleader.snapshot.batches import batch_of, batches_from, content_of
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.memory import check_memory
+from ringleader.snapshot.meta import HISTORY_COLUMNS
 from ringleader.snapshot.parameters import (
     LOCKSTEP_SWEEPS,
     RANDOM_SWEEPS,
@@ -51,7 +52,6 @@ SETTLED = 1e-6
 """Relative rise of the log posterior in a sweep below which there is nothing left to learn, as where hardly anybody
 reviewed twice. A sweep never lowers the posterior under its own negatives: where it fell, those of another draw weigh
 more than what there is to gain."""
-HISTORY_COLUMNS = ("sweep", "step", "log_posterior", "log_likelihood", "heldout_log_likelihood", "effective_rank")
 
 
 def learn(
@@ -163,7 +163,7 @@ def _learn(
         resumed_from=None if state is None else state.sweep,
         batches=(batch_of(command, at, tensor, len(labels) if labels is not None else 0),)
         if old is None
-        else batches_from(old.meta.get("batches", ())),
+        else tuple(replace(b, content=content_of(tensor)) for b in batches_from(old.meta.get("batches", ()))),
         device=problem.backend.kind,
         derived=Derived(lockstep=lockstep),
     )

@@ -1,4 +1,4 @@
-"""What follows from a snapshot as named arrays, and back: bit for bit."""
+"""A tensor, and what follows from a snapshot, as named arrays, and back: bit for bit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from ringleader.judge import Inputs, Judge, Judgement
 from ringleader.judge.head import never_certain
 from ringleader.judge.transfer import Transfer
 from ringleader.signals import Signals, Suspicion
+from ringleader.tensor.sparse import SparseTensor
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+def pack_tensor(tensor: SparseTensor) -> Arrays:
+    exact = {} if tensor.exact is None else {"exact": tensor.exact}
+    return {"coordinates": tensor.coordinates, "counts": tensor.counts, **exact}
 
 
 def pack_suspicion(signals: Signals, mode: int) -> Arrays:

@@ -30,7 +30,6 @@ from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batches_from
 from ringleader.snapshot.checks import (
     check_labels,
-    check_meta,
     check_part,
     check_state,
     check_tensor,
@@ -40,10 +39,12 @@ from ringleader.snapshot.checks import (
 from ringleader.snapshot.folder import KEEP, UNFINISHED, ModelPart, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, Manifest
+from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.packing import (
     Arrays,
     pack_head,
     pack_suspicion,
+    pack_tensor,
     pack_transfer,
     unpack_judgement,
     unpack_suspicion,
@@ -62,8 +63,6 @@ from ringleader.wording import json_ready
 
 LARGE = 200_000
 """Entities of a mode above which inputs leave the memory of a fit once they are written: 1 kB an entity."""
-NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
-"""Parameters that a stored model is asked with."""
 
 V = TypeVar("V")
 
@@ -191,7 +190,7 @@ def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
 def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     """What a model was fitted to, and its state."""
     tensor = snapshot.tensor
-    yield ModelPart("tensor", tensor, lambda: {"coordinates": tensor.coordinates, "counts": tensor.counts})
+    yield ModelPart("tensor", tensor, partial(pack_tensor, tensor))
     for k, vocabulary in enumerate(tensor.vocabularies):
         yield ModelPart(f"vocabulary-{k}", vocabulary, partial(_vocabulary_table, vocabulary))
     for name, labels in (("labels", snapshot.labels), ("heldout", snapshot.heldout)):
@@ -254,7 +253,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
     """The snapshot in a folder; a checkpoint counts. What follows from it is read when it is asked for."""
     stored = model_folder.load(folder)
     meta = stored.meta
-    check_meta(meta, NEEDED_PARAMETERS)
+    check_meta(meta)
     try:
         config = ModelConfig.from_dict(meta["config"])
         labels = _labels_of(stored, "labels") if meta["labels"] is not None else None
@@ -392,8 +391,9 @@ def _stored_tensor(stored: Stored) -> SparseTensor:
         vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
         check_vocabulary(vocabularies[-1])
     arrays = stored.arrays("tensor")
-    require(arrays["coordinates"].dtype.kind == arrays["counts"].dtype.kind == "i", "the tensor has no codes")
-    tensor = SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies))
+    require(all(array.dtype.kind == "i" for array in arrays.values()), "the tensor has no codes")
+    exact = arrays.get("exact")  # which models of earlier versions do not have
+    tensor = SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies), exact=exact)
     check_tensor(tensor)
     return tensor
 

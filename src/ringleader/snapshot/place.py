@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from typing import Any, BinaryIO, Protocol
 
 from safetensors import SafetensorError
 
-from ringleader.errors import StorageError
 from ringleader.runtime.outputs import sync_file, sync_folder, temporary_beside
 from ringleader.runtime.stores import as_os_errors, local_path, open_store
 from ringleader.runtime.temporary import temporary_folder
@@ -102,12 +102,11 @@ class Folder:
             sync_file(temporary)
             entry = {"name": name, "bytes": temporary.stat().st_size, "sha256": _checksum(temporary)}
             temporary.replace(self.path / name)
-        except SafetensorError as error:
-            temporary.unlink(missing_ok=True)
-            raise StorageError(f"cannot write {name} into {self}: {error}") from error
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+            if isinstance(error, SafetensorError):
+                raise _os_error(error) from error
             raise
         return entry
 
@@ -176,7 +175,7 @@ class Store:
             try:
                 writer(str(local))
             except SafetensorError as error:
-                raise StorageError(f"cannot write {name} into {folder.parent}: {error}") from error
+                raise _os_error(error) from error
             entry = {"name": name, "bytes": local.stat().st_size, "sha256": _checksum(local)}
             with as_os_errors():
                 self.filesystem.put_file(str(local), self._path(name))
@@ -251,6 +250,12 @@ class _OsErrors:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _os_error(error: SafetensorError) -> OSError:
+    """What the system said, out of what safetensors makes of it."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error))
 
 
 def place_of(folder: str | os.PathLike[str] | Place) -> Place:

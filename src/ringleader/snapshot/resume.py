@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from ringleader.kernels.protocol import unavailable
 from ringleader.known.covariates import UserCovariates
@@ -14,6 +18,7 @@ from ringleader.model.config import ModelConfig
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.manifest import MANIFEST
+from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.place import place_of
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import json_ready
@@ -29,7 +34,9 @@ def resumable(folder: str | os.PathLike[str]) -> Stored | None:
     if model_folder.is_free(folder):
         return None
     name = model_folder.UNFINISHED if place_of(folder).has(model_folder.UNFINISHED) else MANIFEST
-    return model_folder.load(folder, name)
+    stored = model_folder.load(folder, name)
+    check_meta(stored.meta)
+    return stored
 
 
 def at_its_device(config: ModelConfig, stored: Stored, device: str) -> ModelConfig:
@@ -59,7 +66,7 @@ def what_changed(
 ) -> list[str]:
     """Why a stored fit is another than one of these data and settings; empty where it is the same."""
     reasons = []
-    if stored.meta["data"] != model_folder.tensor_fingerprint(tensor):
+    if stored.meta["data"] != tensor_fingerprint(tensor):
         reasons.append("the reviews changed")
     if (stored.meta["labels"] or {}).get("fingerprint") != labels_fingerprint(labels):
         reasons.append("the labels changed")
@@ -89,9 +96,20 @@ def covariates_fingerprint(covariates: UserCovariates | None) -> str | None:
     return None if covariates is None else hashlib.sha256(covariates.table.to_csv().encode()).hexdigest()
 
 
+def tensor_fingerprint(tensor: SparseTensor) -> str:
+    """A hash of everything a tensor says; equal data give equal fingerprints."""
+    digest = hashlib.sha256()
+    for v in tensor.vocabularies:
+        digest.update(json.dumps([v.mode, v.kind, len(v), v.bin_seconds, v.edges]).encode())
+        digest.update(pa.record_batch([v.values], names=["value"]).serialize())
+    for array in (tensor.coordinates, tensor.counts):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 def tensor_fingerprint_once(tensor: SparseTensor, before: Stored | None) -> str:
     """The tensor's fingerprint; that of the folder where it holds the same tensor."""
     if before is not None and before.sources.get("tensor") is tensor:
         known: str = before.meta["data"]
         return known
-    return model_folder.tensor_fingerprint(tensor)
+    return tensor_fingerprint(tensor)

@@ -1,4 +1,4 @@
-"""Take in: an update that knows which batches the model has had, so that a repeated one changes nothing."""
+"""Take in: an update with the reviews that a model does not have yet, so that a repeated batch changes nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from ringleader.known.labels import Labels
 from ringleader.learners.loop import Callback
-from ringleader.snapshot.batches import Batch, batch_of, known_reviews
+from ringleader.snapshot.batches import Batch, batch_with, content_of
 from ringleader.snapshot.learn import as_labels
 from ringleader.snapshot.snapshot import Snapshot
 from ringleader.snapshot.update import encode_new, update
-from ringleader.wording import counted
+from ringleader.tensor.overlap import overlap, without
+from ringleader.version import __version__
+from ringleader.wording import counted, harmless
 
 
 class TakenIn(NamedTuple):
@@ -21,21 +23,46 @@ class TakenIn(NamedTuple):
     batch    : as it is listed in the history; None where nothing changed
     repeated : the batch of the history that has the same reviews, where they were left out therefore
     repeated_labels : whether the model knew all the labels as they are
+    given    : how many reviews were given; ``known`` of them the model had, ``left_out`` of those were not counted
+    by_cell  : how many are known by their cell alone (the same week), since the model does not hold their exact time
     """
 
     snapshot: Snapshot
     batch: Batch | None
     repeated: Batch | None
     repeated_labels: bool
+    given: int = 0
+    known: int = 0
+    left_out: int = 0
+    by_cell: int = 0
 
-    def said(self) -> str:
-        """That the reviews are known, and since when."""
-        assert self.repeated is not None  # only then there is something to say
-        when = f" ({self.repeated.at})" if self.repeated.at else ""
-        count = self.repeated.reviews
-        these = "this review was" if count == 1 else f"these {counted(count, 'review')} were"
-        change = "it changes" if count == 1 else "they change"
-        return f"{these} taken in before, by {self.repeated.command}{when}; {change} nothing"
+    def said(self, again: str) -> str | None:
+        """Which of the reviews the model had, and what came of them; None where it had none.
+
+        again : what counts them once more, such as ``--again``
+        """
+        if not self.known:
+            return None
+        one, all_of_them = self.known == 1, self.known == self.given
+        if self.repeated is not None:
+            when = f" ({self.repeated.at})" if self.repeated.at else ""
+            these = "this review was" if one else f"these {counted(self.given, 'review')} were"
+            said = f"{these} taken in before, by {self.repeated.command}{when}"
+        elif all_of_them:
+            said = "this review was known already" if one else f"all {counted(self.given, 'review')} were known already"
+        else:
+            said = f"{self.known:,} of {counted(self.given, 'review')} {'was' if one else 'were'} known already"
+        if self.by_cell:
+            bins = self.snapshot.tensor.binned_modes
+            said += f" ({self.by_cell:,} by the same {' and '.join(map(harmless, bins))} alone: the model was written "
+            said += "before exact times were kept)"
+        if not self.left_out:
+            return f"{said} and {'counts' if one else 'count'} once more"
+        if all_of_them:
+            said += f"; {'it changes' if one else 'they change'} nothing"
+        else:
+            said += f" and {'was' if one else 'were'} left out"
+        return f"{said}; {again} counts {'it' if one else 'them'} once more"
 
 
 def take_in(
@@ -48,25 +75,38 @@ def take_in(
     again: bool = False,
     callback: Callback | None = None,
 ) -> TakenIn:
-    """``update``, unless the model has had exactly these reviews, and these labels.
+    """``update`` with the reviews that the model does not have, and with the labels.
 
+    A review is known by all its modes, its rating and its exact time, and as often as the model has it.
     command, at : what the history says of it
-    again       : whether reviews that were taken in before are counted once more
+    again       : whether reviews that are known are counted once more
     """
-    fresh = encode_new(reviews, snapshot.tensor, snapshot.reading) if reviews is not None else None
+    given = encode_new(reviews, snapshot.tensor, snapshot.reading) if reviews is not None else None
     newer = as_labels(labels)
-    known = known_reviews(snapshot.tensor, fresh) if fresh is not None else 0
-    batch = batch_of(command, at, fresh, len(newer) if newer is not None else 0, known)
-    repeated = next((b for b in snapshot.batches if fresh is not None and b.content == batch.content), None)
-    if again or not snapshot.complete:  # an unfinished fit is refused by the update itself
-        repeated = None
-    if repeated is not None:
-        fresh, batch = None, batch_of(command, at, None, batch.labels)
-    changes_nothing = newer is not None and _are_known(snapshot, newer)
-    if fresh is None and (repeated is not None if newer is None else changes_nothing and snapshot.complete):
-        return TakenIn(snapshot, None, repeated, changes_nothing)
-    after = update(snapshot, fresh, newer, callback)
-    return TakenIn(replace(after, batches=(*snapshot.batches, batch)), batch, repeated, changes_nothing)
+    if not snapshot.complete:
+        update(snapshot, given, newer)  # which refuses it
+    repeats_labels = newer is not None and _are_known(snapshot, newer)
+    batch = Batch(command, at, __version__, labels=len(newer) if newer is not None else 0)
+    if given is None:
+        if repeats_labels:
+            return TakenIn(snapshot, None, None, True)
+        return TakenIn(_with(update(snapshot, None, newer, callback), batch), batch, None, False)
+    known, by_cell = overlap(snapshot.tensor, given)
+    fresh = given if again or not known.any() else without(given, known)
+    left_out = given.n_reviews - fresh.n_reviews
+    repeated = batch_with(snapshot.batches, given) if left_out and not fresh.n_reviews else None
+    counts = (repeated, repeats_labels, given.n_reviews, int(known.sum()), left_out, by_cell)
+    if not fresh.n_reviews and (newer is None or repeats_labels):
+        return TakenIn(snapshot, None, *counts)
+    batch = replace(batch, known=int(known.sum()), left_out=left_out)
+    if not fresh.n_reviews:
+        return TakenIn(_with(update(snapshot, None, newer, callback), batch), batch, *counts)
+    batch = replace(batch, reviews=fresh.n_reviews, cells=fresh.n_cells, content=content_of(given))
+    return TakenIn(_with(update(snapshot, fresh, newer, callback), batch), batch, *counts)
+
+
+def _with(snapshot: Snapshot, batch: Batch) -> Snapshot:
+    return replace(snapshot, batches=(*snapshot.batches, batch))
 
 
 def _are_known(snapshot: Snapshot, newer: Labels) -> bool:

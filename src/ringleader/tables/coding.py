@@ -32,19 +32,21 @@ class CodedRows(NamedTuple):
         return len(self.codes[0])
 
 
-class CodedCells(NamedTuple):
-    """Some distinct cells in the order of their codes, and the rows that fell into each."""
+class DistinctRows(NamedTuple):
+    """Some distinct rows in the order of their codes and of their values before binning, and how many are alike."""
 
     codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
+    exact: list[npt.NDArray[Any]]  # of each of ``Coding.binned_axes`` (n,)
     counts: npt.NDArray[np.int64]  # (n,)
 
 
 class GroupedRows(NamedTuple):
-    """All rows grouped by cell inside DuckDB."""
+    """All rows grouped and sorted inside DuckDB."""
 
     n_cells: int
+    n_rows: int
     duplicates: int  # rows that are exact copies of others
-    batches: Iterator[CodedCells]
+    batches: Iterator[DistinctRows]
 
 
 class Coding:
@@ -122,13 +124,14 @@ class Coding:
             f"SELECT count(*), sum(n) FROM (SELECT {names}{exact}, count(*) AS n FROM coded GROUP BY ALL)"
         )[0]
         n_cells = relation.rows(f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM coded)")[0][0]
-        return GroupedRows(int(n_cells), int(used) - int(distinct), self._cells(names))
+        return GroupedRows(int(n_cells), int(used), int(used) - int(distinct), self._distinct(names + exact))
 
-    def _cells(self, names: str) -> Iterator[CodedCells]:
+    def _distinct(self, names: str) -> Iterator[DistinctRows]:
         query = f"SELECT {names}, count(*) AS n FROM coded GROUP BY {names} ORDER BY {names}"
+        axes = len(self.sizes)
         for batch in self.checked.relation.batches(query):
-            *codes, counts = (np.asarray(column) for column in batch.columns)
-            yield CodedCells(codes, counts)
+            *columns, counts = (np.asarray(column) for column in batch.columns)
+            yield DistinctRows(columns[:axes], columns[axes:], counts)
 
     def _build(self) -> None:
         for k, column in enumerate(self.checked.columns):

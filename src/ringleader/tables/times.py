@@ -86,7 +86,7 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
             number = as_double(part, k)
             bad = f"({number} IS NULL OR NOT isfinite({number}))"
             wrong = f"(abs({number}) >= {high} OR ({number} <> 0 AND abs({number}) < {low}))"
-            micros = f"CAST(floor(CASE WHEN {bad} OR {wrong} THEN NULL ELSE {number} * {factor} END) AS BIGINT)"
+            micros = f"CAST(round(CASE WHEN {bad} OR {wrong} THEN NULL ELSE {number} * {factor} END) AS BIGINT)"
         outside = f"({micros} < 0 OR {micros} >= {LAST_MICROSECOND})"
         width = axis.bin_seconds or 1
         shift = MONDAY if width % 604_800 == 0 else 0
@@ -157,13 +157,14 @@ def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     whole = tuple(f"CAST({part.columns[k]} AS BIGINT)" for part in parts)
     seconds = [t if per_second == 1 else f"{t} // {per_second}" for t in whole]
     values = tuple(f"(({s} + {width - shift}) // {width} * {width} + {shift - width})" for s in seconds)
+    exact = tuple(WHOLE_MICROSECONDS[unit].format(t) for t in whole)
     micros = [int(t) * 1_000_000 // per_second for t in (first, last)]
     early = [0]
     if micros[0] < BEFORE_1995:
         bound = BEFORE_1995 // 1_000_000 * per_second
         early = _together(relation, f"SELECT count(*) FROM ({union}) WHERE t < {bound}")[0]
     notes = (_EARLY.format(unit),) if _most(sum(early), rows) else ()
-    column = SourceColumn(axis, "time", values, whole, ("NULL",) * len(parts), notes=notes)
+    column = SourceColumn(axis, "time", values, exact, ("NULL",) * len(parts), notes=notes)
     return Timed(column, TimeSpan(unit, _iso(micros[0]), _iso(micros[1])))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ringleader.counters import mixed
 from ringleader.errors import InputError, SettingsError, warn_of
 from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
@@ -26,7 +27,7 @@ from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, c
 from ringleader.tables.coding import Coding
 from ringleader.tables.read import LEAST_MEMORY, open_relation, parse_memory
 from ringleader.tables.relation import Relation
-from ringleader.tensor.sparse import SparseTensor, mapped
+from ringleader.tensor.sparse import UNKNOWN, SparseTensor, mapped, sort_within_cells
 from ringleader.tensor.vocabulary import Kind, Vocabulary
 from ringleader.wording import counted
 
@@ -39,11 +40,15 @@ UNPACK_ROWS = 1 << 15
 
 
 class CountedCells(NamedTuple):
-    """Distinct cells in the order of their codes, and how many rows were exact copies of others."""
+    """Distinct cells in the order of their codes, and how many rows were exact copies of others.
+
+    exact : of each row, as in ``SparseTensor.exact``
+    """
 
     coordinates: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int64]
     duplicates: int
+    exact: npt.NDArray[np.int64] | None
 
 
 def read_reviews(
@@ -112,8 +117,14 @@ def encode(
 
 def _encoded(
     relation: Relation, vocabularies: Sequence[Vocabulary] | None, strict: bool
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], tuple[Vocabulary, ...], CheckReport]:
-    """Coordinates, counts, vocabularies and report of a tensor."""
+) -> tuple[
+    npt.NDArray[np.int32],
+    npt.NDArray[np.int64],
+    tuple[Vocabulary, ...],
+    CheckReport,
+    npt.NDArray[np.int64] | None,
+]:
+    """Coordinates, counts, vocabularies, report and exact values of a tensor."""
     checked = check(relation)
     known = _match(checked, vocabularies)
     coding = Coding(checked, known)
@@ -143,7 +154,7 @@ def _encoded(
             dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation.rejected)])
         ),
     )
-    return cells.coordinates, cells.counts, encoded, report
+    return cells.coordinates, cells.counts, encoded, report, cells.exact
 
 
 def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -> SparseTensor:
@@ -158,12 +169,13 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
 
     advice = "look at its machine, or read with fewer workers"
     shares = repeat(workers, read, lambda: None, "read the files", "the files were read", advice)
-    coordinates, counts, vocabularies, reports = zip(*shares, strict=True)
+    coordinates, counts, vocabularies, reports, exact = zip(*shares, strict=True)
     together = []
     for parts in zip(*vocabularies, strict=True):
         text = parts[0].kind in ("id", "category")
         together.append(replace(parts[0], values=pa.concat_arrays([p.values for p in parts])) if text else parts[0])
-    return SparseTensor(np.concatenate(coordinates), np.concatenate(counts), tuple(together), reports[0])
+    times = None if exact[0] is None else np.concatenate(exact)
+    return SparseTensor(np.concatenate(coordinates), np.concatenate(counts), tuple(together), reports[0], times)
 
 
 def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool, how: dict[str, Any]) -> Any:
@@ -255,26 +267,28 @@ def _count(
     keys: list[npt.NDArray[np.uint64]], extras: list[npt.NDArray[Any]], words: list[list[int]], sizes: Sequence[int]
 ) -> CountedCells:
     """Distinct packed rows, unpacked, with their counts; and how many rows repeat another one exactly."""
-    order = None if len(keys) == 1 else np.lexsort(tuple(reversed(keys)))
+    exact = _one_column(extras)
+    extras.clear()
+    order: npt.NDArray[np.int64] | None = None
+    if len(keys) > 1:
+        order = np.lexsort(tuple(reversed(keys)))
+    elif exact is not None:
+        order = np.argsort(keys[0])
     ordered = [np.sort(keys[0])] if order is None else [key[order] for key in keys]
+    keys.clear()
     starts = np.flatnonzero(_changes(ordered))
     counts = np.full(len(starts), len(ordered[0]), np.int64)
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] -= starts[-1:]
-    if not extras:
-        duplicates = len(keys[0]) - len(starts)
-    else:
-        # Only cells seen more than once can hold exact copies.
-        repeated = counts > 1
-        if order is None:
-            rows = np.flatnonzero(np.isin(keys[0], ordered[0][starts[repeated]]))
-        else:
-            rows = order[np.repeat(repeated, counts)]
-        columns = [column[rows] for column in (*keys, *extras)]
-        by = np.lexsort(tuple(columns))
-        duplicates = int(len(rows) - np.count_nonzero(_changes([column[by] for column in columns])))
-    keys.clear()
-    extras.clear()
+    distinct = len(starts)
+    if exact is not None:
+        exact = exact[order]
+        sort_within_cells(exact, counts)
+        changes = _changes([exact])
+        changes[starts] = True
+        distinct = int(np.count_nonzero(changes))
+    duplicates = len(ordered[0]) - distinct
+    del order
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
     for first in range(0, len(starts), UNPACK_ROWS):  # a piece at a time stays in the cache
         here = slice(first, first + UNPACK_ROWS)
@@ -284,21 +298,46 @@ def _count(
                 rest = left // np.uint64(sizes[k])
                 coordinates[here, k] = left - rest * np.uint64(sizes[k])
                 left = rest
-    return CountedCells(coordinates, counts, duplicates)
+    return CountedCells(coordinates, counts, duplicates, exact)
+
+
+def _one_column(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64] | None:
+    """Values before binning as one number for each row: a single time as it is, else a hash; None without any."""
+    if not columns:
+        return None
+    if len(columns) == 1 and columns[0].dtype.kind == "i":
+        return columns[0]
+    key = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        number = column if column.dtype.kind == "i" else column + 0.0  # there are two zeros
+        key = mixed(key ^ number.view(np.uint64)) + np.uint64(1)
+    hashed = key.view(np.int64)
+    hashed[hashed == UNKNOWN] += 1
+    return hashed
 
 
 def _count_in_database(coding: Coding, folder: Path) -> CountedCells:
     """The same by the database; the cells end up in memory-mapped files in a folder."""
     grouped = coding.grouped()
-    coordinates, counts = mapped(grouped.n_cells, len(coding.sizes), folder)
-    filled = 0
-    for cells in grouped.batches:
-        here = slice(filled, filled + len(cells.counts))
-        filled += len(cells.counts)
-        for k, codes in enumerate(cells.codes):
-            coordinates[here, k] = codes
-        counts[here] = cells.counts
-    return CountedCells(coordinates, counts, grouped.duplicates)
+    binned = bool(coding.binned_axes)
+    n_exact = grouped.n_rows if binned else 0
+    coordinates, counts, exact = mapped(grouped.n_cells, len(coding.sizes), n_exact, folder)
+    last, n_rows = -1, 0  # the cell and the rows before the batch
+    for rows in filter(lambda rows: len(rows.counts), grouped.batches):
+        begins = _changes(rows.codes)
+        begins[:1] = last < 0 or any(codes[0] != coordinates[last, k] for k, codes in enumerate(rows.codes))
+        cells = last + np.cumsum(begins)
+        for k, codes in enumerate(rows.codes):
+            coordinates[cells[begins], k] = codes[begins]
+        np.add.at(counts, cells, rows.counts)
+        values = _one_column(rows.exact)
+        if values is not None:
+            here = slice(n_rows, n_rows + int(rows.counts.sum()))
+            exact[here], n_rows = np.repeat(values, rows.counts), here.stop
+        last = int(cells[-1])
+    if binned and coding.exact_types != [np.int64]:  # hashes are in another order than what they are of
+        sort_within_cells(exact, counts)
+    return CountedCells(coordinates, counts, grouped.duplicates, exact if binned else None)
 
 
 def _pack_layout(sizes: Sequence[int]) -> list[list[int]]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_CELLS = 2**31 - 1
 """Cells are numbered by int32; a larger tensor is refused."""
 
+UNKNOWN = int(np.iinfo(np.int64).min)
+"""In the place of an exact value that nobody holds."""
+
 MAP_FROM_BYTES = 1 << 29
 """Groupings are in memory-mapped files when all of them together are larger than this."""
 
@@ -52,12 +55,16 @@ class SparseTensor:
     counts : int64 (n_cells,). How many rows of the table fell into each cell.
     vocabularies : one per mode, in the order of the columns of ``coordinates``.
     report : what was read and what was refused, where the tensor came from a table.
+    exact : int64 (n_reviews,), what the bins of each review leave out: its exact time in microseconds since 1970, or a
+        hash where ratings are binned too or there are several times. Cell after cell, ascending within each. UNKNOWN
+        where it is not held; None where none is, or where no mode has bins.
     """
 
     coordinates: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int64]
     vocabularies: tuple[Vocabulary, ...]
     report: CheckReport | None = None
+    exact: npt.NDArray[np.int64] | None = None
     _groupings: dict[int, Grouping] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,10 +87,16 @@ class SparseTensor:
         counts.flags.writeable = False
         object.__setattr__(self, "coordinates", coordinates)
         object.__setattr__(self, "counts", counts)
+        if self.exact is not None:
+            if self.exact.shape != (self.n_reviews,):
+                raise SettingsError(f"{self.n_reviews} reviews need as many exact values, got {self.exact.shape}")
+            exact = np.ascontiguousarray(self.exact, dtype=np.int64).view()
+            exact.flags.writeable = False
+            object.__setattr__(self, "exact", exact)
 
     def __repr__(self) -> str:
         modes = ", ".join(counted(len(v), harmless(v.mode, 30)) for v in self.vocabularies)
-        return f"SparseTensor: {counted(int(self.counts.sum()), 'review')}, {self.n_cells:,} of them distinct; {modes}"
+        return f"SparseTensor: {counted(self.n_reviews, 'review')}, {self.n_cells:,} of them distinct; {modes}"
 
     def _repr_html_(self) -> str:
         read = self.report._repr_html_() if self.report is not None else ""
@@ -136,6 +149,16 @@ class SparseTensor:
     def n_cells(self) -> int:
         """How many distinct cells there are."""
         return int(self.coordinates.shape[0])
+
+    @property
+    def n_reviews(self) -> int:
+        """How many rows of the table there are."""
+        return int(self.counts.sum())
+
+    @property
+    def binned_modes(self) -> tuple[str, ...]:
+        """Modes in which reviews that differ may be in one cell: their times do, or ratings that are binned."""
+        return tuple(v.mode for v in self.vocabularies if v.kind == "time" or v.edges)
 
     def __len__(self) -> int:
         return self.n_cells
@@ -190,6 +213,19 @@ def group_codes(codes: npt.NDArray[np.int32], size: int) -> Grouping:
     return _read_only(offsets, cells)
 
 
+def exact_values(tensor: SparseTensor) -> npt.NDArray[np.int64]:
+    """``tensor.exact``; UNKNOWN for every review where there is none."""
+    return np.full(tensor.n_reviews, UNKNOWN) if tensor.exact is None else tensor.exact
+
+
+def sort_within_cells(exact: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
+    """Sorts the exact values of each cell, in place. Most cells have one."""
+    repeated = counts > 1
+    rows = np.repeat(repeated, counts)
+    values, cells = exact[rows], np.repeat(np.arange(np.count_nonzero(repeated)), counts[repeated])
+    exact[rows] = values[np.lexsort((values, cells))]
+
+
 def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     """The same, with the large array in a file that goes when the tensor goes."""
     grouping = group_codes(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
@@ -198,10 +234,13 @@ def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     return _read_only(grouping.offsets, cells)
 
 
-def mapped(n_cells: int, n_modes: int, folder: Path) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Empty coordinates and counts in memory-mapped files, for tables larger than memory."""
-    coordinates, counts = _mapped_arrays([((n_cells, n_modes), np.int32), ((n_cells,), np.int64)], folder)
-    return coordinates, counts
+def mapped(
+    n_cells: int, n_modes: int, n_reviews: int, folder: Path
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Coordinates, counts and exact values of zeros in memory-mapped files, for tables larger than memory."""
+    wanted = [((n_cells, n_modes), np.int32), ((n_cells,), np.int64), ((n_reviews,), np.int64)]
+    coordinates, counts, exact = _mapped_arrays(wanted, folder)
+    return coordinates, counts, exact
 
 
 def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]], folder: Path | None = None) -> list[npt.NDArray[Any]]:

@@ -1,0 +1,179 @@
+"""A review is taken in once: it is known by its content, and what is left out is counted and said."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import ringleader as rl
+from ringleader.datasets import Marketplace
+from ringleader.errors import RingleaderWarning
+from ringleader.snapshot.batches import content_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from forging import reseal
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def add(folder: Path, reviews: Any) -> rl.RingDetector:
+    detector = rl.load(folder).partial_fit(reviews)
+    detector.save(folder)
+    return detector
+
+
+def test_a_batch_is_known_by_its_content_and_changes_nothing(model: Path, market: Marketplace) -> None:
+    detector = add(model, market.reviews[1000:1200])
+    before = content(model)
+    shuffled = market.reviews[1000:1200].sample(frac=1, random_state=0)
+    with pytest.warns(RingleaderWarning, match="taken in before, by partial_fit"):
+        detector.partial_fit(shuffled)
+    detector.save(model)
+    assert content(model) == before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.partial_fit(shuffled, again=True)
+    assert detector.tensor_.counts.sum() == 1400
+    assert [batch.reviews for batch in detector.batches_] == [1000, 200, 200]
+
+
+def test_the_reviews_of_the_fit_are_a_batch_too(model: Path, market: Marketplace) -> None:
+    with pytest.warns(RingleaderWarning, match="by fit"):
+        detector = rl.load(model).partial_fit(market.reviews[:1000])
+    assert detector.tensor_.counts.sum() == 1000
+
+
+def test_the_command_says_when_a_batch_was_taken_in(
+    model: Path, market: Marketplace, tmp_path: Path, ringleader: Callable[..., Any]
+) -> None:
+    market.reviews[1000:1300].to_csv(tmp_path / "monday.csv", index=False)
+    market.reviews[1000:1300].sample(frac=1, random_state=1).to_parquet(tmp_path / "retried.parquet")
+    market.reviews[1200:1500].to_csv(tmp_path / "overlap.csv", index=False)
+    first = ringleader("update", model, tmp_path / "monday.csv")
+    assert (first["taken_in"], first["new_reviews"], first["known_already"]) == (True, 300, 0)
+    before = content(model)
+    again = ringleader("update", model, tmp_path / "retried.parquet")
+    assert (again["taken_in"], again["new_reviews"]) == (False, 0)
+    assert again["repeated"]["at"] == ringleader("history", model)["batches"][1]["at"]
+    assert "taken in before, by update" in again["warnings"][0]
+    assert content(model) == before
+    partly = ringleader("update", model, tmp_path / "overlap.csv")
+    assert (partly["new_reviews"], partly["known_already"], partly["left_out"]) == (200, 100, 100)
+    assert partly["warnings"] == [
+        "100 of 300 reviews were known already and were left out; --again counts them once more"
+    ]
+    twice = ringleader("update", model, tmp_path / "monday.csv", "--again")
+    assert (twice["taken_in"], twice["new_reviews"], twice["known_already"]) == (True, 300, 300)
+    assert twice["warnings"] == ["all 300 reviews were known already and count once more"]
+    batches = ringleader("history", model)["batches"]
+    assert [(b["reviews"], b["known"], b["left_out"]) for b in batches] == [
+        (1000, 0, 0),
+        (300, 0, 0),
+        (200, 100, 100),
+        (300, 300, 0),
+    ]
+    assert sum(batch["reviews"] for batch in batches) == twice["reviews"] == 1800
+    for reviews in (1500, 1300, 1000):
+        left = ringleader("undo", model)["batches"]
+        assert sum(batch["reviews"] for batch in left) == rl.load(model).tensor_.n_reviews == reviews
+
+
+def test_other_reviews_of_the_same_weeks_are_taken_in(model: Path, market: Marketplace) -> None:
+    later = market.reviews[:1000].assign(timestamp=market.reviews["timestamp"][:1000] + 1)
+    weeks = [rl.read_reviews(table).coordinates.tolist() for table in (market.reviews[:1000], later)]
+    assert weeks[0] == weeks[1]  # the same cells: a batch is more than those
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector = rl.load(model).partial_fit(later)
+    assert [batch.reviews for batch in detector.batches_] == [1000, 1000]
+    assert detector.batches_[0].content != detector.batches_[1].content
+
+
+def test_reviews_that_are_known_are_left_out_and_those_of_a_batch_count_as_often_as_they_are_there(
+    model: Path, market: Marketplace
+) -> None:
+    detector = rl.load(model)
+    row = market.reviews[1000:1001]
+    detector.partial_fit(row)
+    with pytest.warns(RingleaderWarning, match="1 of 3 reviews was known already and was left out"):
+        detector.partial_fit(pd.concat([row] * 3))
+    assert detector.batches_[-1].reviews == 2
+    with pytest.warns(RingleaderWarning, match="these 3 reviews were taken in before, by partial_fit"):
+        detector.partial_fit(pd.concat([row] * 3))
+    with pytest.warns(RingleaderWarning, match="all 2 reviews were known already; they change nothing"):
+        detector.partial_fit(pd.concat([row] * 2))
+    with pytest.warns(RingleaderWarning, match="this review was taken in before.*counts it once more"):
+        detector.partial_fit(row)
+    assert detector.tensor_.n_reviews == 1003
+    assert sum(batch.reviews for batch in detector.batches_) == 1003
+
+
+def test_what_is_left_out_moves_nobody(model: Path, market: Marketplace) -> None:
+    alone, beside = rl.load(model), rl.load(model)
+    alone.partial_fit(market.reviews[1000:1100])
+    with pytest.warns(RingleaderWarning, match="500 of 600"):
+        beside.partial_fit(market.reviews[500:1100])
+    assert np.array_equal(alone.state_.factors, beside.state_.factors)
+    for mode in ("seller", "reviewer"):
+        pd.testing.assert_frame_equal(alone.scores(mode), beside.scores(mode), check_exact=True)
+
+
+def test_labels_beside_reviews_that_are_known_are_taken_in(model: Path, market: Marketplace) -> None:
+    detector = rl.load(model)
+    labels = pd.DataFrame({"mode": ["seller"], "entity": [market.reviews["seller"].iloc[0]], "label": [1]})
+    with pytest.warns(RingleaderWarning, match="all 300 reviews were known already"):
+        detector.partial_fit(market.reviews[:300], labels)
+    last = detector.batches_[-1]
+    assert (last.reviews, last.known, last.left_out, last.labels, last.content) == (0, 300, 300, 1, None)
+
+
+@pytest.fixture
+def earlier(model: Path) -> Path:
+    """The model as versions wrote it that kept no exact times, and hashed the cells of a batch."""
+    manifest = json.loads((model / "manifest.json").read_text())
+    path = model / manifest["files"]["tensor"]["name"]
+    arrays = load_file(path)
+    save_file({name: arrays[name] for name in ("coordinates", "counts")}, path)
+    (batch,) = manifest["meta"]["batches"]
+    batch["content"] = hashlib.sha256(arrays["coordinates"].tobytes() + arrays["counts"].tobytes()).hexdigest()
+    del batch["left_out"]
+    reseal(model, manifest)
+    return model
+
+
+def test_a_model_without_exact_times_knows_its_reviews_by_their_week(earlier: Path, market: Marketplace) -> None:
+    detector = rl.load(earlier)
+    assert detector.tensor_.exact is None
+    said = "taken in before, by fit .*1,000 by the same week alone: the model was written before exact times were kept"
+    with pytest.warns(RingleaderWarning, match=said):
+        detector.partial_fit(market.reviews[:1000])
+    with pytest.warns(RingleaderWarning, match="100 of 300 reviews were known already .100 by the same week alone"):
+        detector.partial_fit(market.reviews[900:1200])
+    detector.save(earlier)
+    detector = rl.load(earlier)  # of the reviews that came since, the exact times are held
+    later = market.reviews[1000:1200].assign(timestamp=market.reviews["timestamp"][1000:1200] + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.partial_fit(later)
+    with pytest.warns(RingleaderWarning, match="all 200 reviews were known already; they change nothing"):
+        detector.partial_fit(market.reviews[1000:1200])
+    assert detector.tensor_.n_reviews == sum(batch.reviews for batch in detector.batches_) == 1400
+
+
+def test_a_batch_has_the_hash_of_its_reviews_whoever_reads_them(market: Marketplace, tmp_path: Path) -> None:
+    for part in range(3):
+        market.reviews[part * 500 : part * 500 + 500].to_csv(tmp_path / f"{part}.csv", index=False)
+    assert content_of(rl.read_reviews(tmp_path)) == content_of(rl.read_reviews(market.reviews))
