@@ -44,6 +44,7 @@ EVERY = {"ENOSPC": errno.ENOSPC, "torn": TEAR, "SIGKILL": KILL}
 IN_TURN = {"EIO": errno.EIO, "EACCES": errno.EACCES, "EROFS": errno.EROFS}
 IN_TURN |= {"EDQUOT": errno.EDQUOT, "ENAMETOOLONG": errno.ENAMETOOLONG}
 """One of these happens to each call too, in turn."""
+SAVES = ("store", "store in pieces", "fit", "fit --overwrite", "update")
 LONGEST = 300
 """Seconds of a trial, beyond which it hangs."""
 
@@ -118,6 +119,14 @@ def parts(place: Path) -> dict[str, list[str]]:
     """The checksums of the files of every part of a model."""
     files = store.load(place).files
     return {part: [file["sha256"] for file in store.files_of(entry)] for part, entry in files.items()}
+
+
+def unnamed_files(place: Path) -> list[str]:
+    """Files of a model that no manifest of its folder names."""
+    there = {path.name for path in place.iterdir() if path.suffix in (".safetensors", ".parquet", ".partial")}
+    for path in place.glob("*.json"):
+        there -= store.file_names(json.loads(path.read_text())["files"])
+    return sorted(there)
 
 
 def wrong(name: str, place: Path, old: dict[str, str], new: dict[str, str]) -> str | None:
@@ -209,6 +218,9 @@ class Trial:
         self.fresh()
         said, _ = in_a_child(self.changed, (str(self.place), n, code))
         left = everything(self.place)
+        unnamed = unnamed_files(self.place) if said.startswith("said") else []
+        if unnamed and self.name in SAVES:
+            return said, f"it lived and left {unnamed}"
         if said.startswith("failed") or (code == KILL) != (said == "killed -9"):
             return said, f"it {said}"
         if (

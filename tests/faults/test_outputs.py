@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from safetensors import SafetensorError
 
+import ringleader as rl
 from ringleader.cli.app import app
 from ringleader.datasets import marketplace
 from ringleader.errors import StorageError
+from ringleader.runtime import temporary
 from ringleader.runtime.outputs import whole_file
 from ringleader.runtime.temporary import temporary_folder
+from ringleader.snapshot.place import Folder
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "model-format-2" / "model"
 
@@ -70,6 +78,76 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
         assert len(list((tmp_path / "temporary").iterdir())) == 2
     assert not list(tmp_path.glob(".x.csv.*"))
     assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
+def test_a_folder_without_a_mark_is_removed_when_it_is_old_and_its_process_is_gone(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    token = "0" * 32
+    gone = [f"ringleader-{dead.pid}-{token}", f"ringleader-{token}", f"ringleader-{dead.pid}-{'1' * 32}"]
+    stays = [f"ringleader-{os.getpid()}-{token}", f"ringleader-{dead.pid}-{'2' * 32}", "ringleader-notes", "other"]
+    hour = time.time() - temporary.OLD - 60
+    for name in (*gone, *stays):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "half").write_text("half")
+        os.utime(tmp_path / name, (hour, hour))
+    (tmp_path / gone[2] / ".in-use").write_text("")  # killed before the mark had its name
+    os.utime(tmp_path / gone[2], (hour, hour))
+    (tmp_path / stays[1] / "just").write_text("now")  # it may be about to be marked
+    (tmp_path / f"ringleader-{'3' * 32}").symlink_to(tmp_path / "other")
+    with temporary_folder(tmp_path) as mine:
+        assert {path.name for path in tmp_path.iterdir()} == {*stays, f"ringleader-{'3' * 32}", mine.name}
+    assert (tmp_path / "other" / "half").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
+def test_a_folder_whose_removal_was_killed_is_removed_by_the_next(tmp_path: Path) -> None:
+    script = (
+        "import os, shutil, sys\nfrom ringleader.runtime.temporary import temporary_folder\n"
+        "with temporary_folder(sys.argv[1]) as folder:\n"
+        "    [(folder / str(n)).mkdir() for n in range(9)]\n"
+        "    shutil.rmtree = lambda path, **_: os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert (left / "in-use").exists()  # the mark goes last
+    with temporary_folder(tmp_path):
+        assert not left.exists()
+
+
+@pytest.mark.parametrize("reason", ["disk", "safetensors"])
+@pytest.mark.parametrize("at", ["state", "inputs", "manifest"])
+def test_a_save_on_a_full_disk_leaves_the_model_and_nothing_else(
+    at: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "model")
+    model = rl.load(tmp_path / "model")
+    model.save(tmp_path / "model")  # as the version of today writes it
+    before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    write = Folder.write
+
+    def full(place: Folder, name: str, writer: Any) -> Any:
+        def fail(path: str) -> None:
+            writer(path)
+            raise OSError(errno.ENOSPC, "") if reason == "disk" else SafetensorError("I/O error: x (os error 28)")
+
+        return write(place, name, fail if name.startswith(at) else writer)
+
+    labels = pd.DataFrame({"mode": ["seller"], "entity": [model.scores("seller")["entity"].iloc[-1]], "label": [1]})
+    row = model.tensor_.decode().iloc[:1].rename(columns={"week": "timestamp"})
+    model.partial_fit(row.assign(timestamp=row["timestamp"].astype(str)), labels, again=True)
+    with monkeypatch.context() as faulty:
+        faulty.setattr(Folder, "write", full)
+        said = "No space left on device; what was there is as it was; free some space.*and try again"
+        with pytest.raises(StorageError, match=said):
+            model.save(tmp_path / "model")
+        with pytest.raises(StorageError, match="No space left on device; free some space or choose another folder"):
+            model.save(tmp_path / "new")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
+    assert not (tmp_path / "new").exists()
+    model.save(tmp_path / "model")
+    assert rl.load(tmp_path / "model").tensor_.n_reviews == model.tensor_.n_reviews
 
 
 def run(*words: str | Path) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ringleader.errors import StorageError
+from ringleader.runtime.outputs import is_alive
 
-PREFIX = "ringleader-"
+OURS = re.compile(r"ringleader-(?:(?P<process>\d+)-)?[0-9a-f]{32}")
+"""Names of our folders; those of earlier versions have no process."""
 ALIVE = "in-use"
 """A file that a process holds locked while its folder is in use."""
+OLD = 3600.0
+"""Seconds after which a folder without that file is one of a process that was killed while it made or removed it."""
 
 
 @contextlib.contextmanager
@@ -22,7 +29,8 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
     """A new folder, removed behind the block; ``parent`` is the system's folder for temporary files by default."""
     place = Path(parent) if parent is not None else Path(tempfile.gettempdir())
     _remove_abandoned(place)
-    folder = place / f"{PREFIX}{secrets.token_hex(16)}"  # named before it is made: a signal in between leaves nothing
+    # Named before it is made: a signal in between leaves nothing.
+    folder = place / f"ringleader-{os.getpid()}-{secrets.token_hex(16)}"
     descriptor = None
     try:
         try:
@@ -32,7 +40,7 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
         descriptor = _mark(folder)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         if descriptor is not None:
             os.close(descriptor)
 
@@ -52,20 +60,47 @@ def _mark(folder: Path) -> int | None:
     return descriptor
 
 
+def _remove(folder: Path) -> None:
+    """Removes a folder, its mark last: where a kill interrupts it, the next process knows that this one is gone."""
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name not in (ALIVE, f".{ALIVE}"):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _remove_abandoned(place: Path) -> None:
-    """Removes folders of processes that are gone: whose lock can be had."""
+    """Removes folders of processes that are gone: whose lock can be had, or that have none and are old."""
     if os.name == "nt":
         return
-    import fcntl
-
     with contextlib.suppress(OSError):
         for name in os.listdir(place):
-            if not name.startswith(PREFIX):
+            match = OURS.fullmatch(name)
+            if match is None:
                 continue
             with contextlib.suppress(OSError):
-                descriptor = os.open(place / name / ALIVE, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(place / name, ignore_errors=True)
-                finally:
-                    os.close(descriptor)
+                if os.path.lexists(place / name / ALIVE):
+                    _remove_unlocked(place / name)
+                elif _is_old(place / name) and not (match["process"] and is_alive(int(match["process"]))):
+                    _remove(place / name)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Removes a folder whose mark no process holds locked."""
+    import fcntl
+
+    descriptor = os.open(folder / ALIVE, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _is_old(folder: Path) -> bool:
+    """Whether a folder of our own, no link, has not changed for long."""
+    about = folder.lstat()
+    return stat.S_ISDIR(about.st_mode) and time.time() - about.st_mtime > OLD
