@@ -19,7 +19,7 @@ import numpy as np
 from ringleader.arrays import Floats
 from ringleader.evaluation.speed import benchmark_tensor
 from ringleader.kernels.numba.backend import NumbaBackend
-from ringleader.kernels.pair_layout import Exposure, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Groups, Met, PairRule
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.machine import processors
@@ -32,18 +32,18 @@ Asked = tuple[Groups, Exposure, PairRule]
 def asked_of_the_kernel(tensor: SparseTensor, threads: int) -> list[Asked]:
     """What ``find_lockstep`` asks the kernel, once for each cut and side."""
     asked: dict[int, Asked] = {}
-    kernel = NumbaBackend.lockstep_of_actors
+    kernel = NumbaBackend.lockstep_of_met
 
-    def note(groups: Groups, exposure: Exposure, rule: PairRule, *rest: Any) -> Any:
+    def note(groups: Groups, met: Met, exposure: Exposure, rule: PairRule, *rest: Any) -> Any:
         asked[id(groups)] = (groups, exposure, rule)
-        return kernel(groups, exposure, rule, *rest)
+        return kernel(groups, met, exposure, rule, *rest)
 
-    NumbaBackend.lockstep_of_actors = staticmethod(note)
+    NumbaBackend.lockstep_of_met = staticmethod(note)
     try:
         find_lockstep(tensor, threads=threads)
         return list(asked.values())
     finally:
-        NumbaBackend.lockstep_of_actors = staticmethod(kernel)
+        NumbaBackend.lockstep_of_met = staticmethod(kernel)
 
 
 def counted(backend: Any, asked: Asked, threads: int) -> tuple[float, Floats]:

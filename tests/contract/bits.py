@@ -12,7 +12,7 @@ import numpy as np
 
 from ringleader.counters import stream_key
 from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, get_backend
 
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
@@ -79,6 +79,8 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     columns = rng.integers(0, 9, 27).astype(np.int32)
     backend.topic_counts(np.arange(0, 28, 3), columns, topics[0], topics[1], counts, (0, 9))
     made["topic_counts"] = [counts]
+    codes, numbers = rng.integers(0, 5, 27).astype(np.int32), rng.normal(size=(27, 3))
+    made["sums_by_code"] = [backend.sums_by_code(codes, part, 6) for part in (numbers, numbers[:, 0])]
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
     return made
@@ -95,13 +97,24 @@ def _pairs(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndar
     exposure = Exposure(np.arange(26), np.zeros(25, np.int32), np.full(25, 0.7), 1, np.ones((25, 1)), np.ones((25, 1)))
     scores, lengths = np.zeros(len(actor)), np.zeros(25, np.int64)
     columns, values, _ = backend.lockstep_of_actors(groups, exposure, PairRule(2, 1e-4, 0.3), scores, lengths, (0, 25))
+    sizes, again, count = np.zeros(len(actor), np.int64), np.zeros(len(actor)), np.zeros(25, np.int64)
+    met = backend.often_met(groups, nothing_before(), 2, sizes, (0, 25))
+    listed = met_of(groups, sizes, met, (0, 25))
+    others, llr, _ = backend.lockstep_of_met(groups, listed, exposure, PairRule(2, 1e-4, 0.3), again, count, (0, 25))
     row = np.repeat(np.arange(25), lengths)
     dense = np.zeros((25, 25))
     dense[row, columns] = values
+    from_lists = np.zeros((25, 25))
+    from_lists[np.repeat(np.arange(25), count), others] = llr
     support = np.zeros(len(actor))
     graph = Graph(np.concatenate([[0], np.cumsum(lengths)]), columns, values)
     backend.support_of_groups(groups, graph, support, (0, 40))
-    return {"lockstep_of_actors": [scores, lengths, dense], "support_of_groups": [support]}
+    return {
+        "lockstep_of_actors": [scores, lengths, dense],
+        "often_met": [sizes, met],
+        "lockstep_of_met": [again, count, from_lists],
+        "support_of_groups": [support],
+    }
 
 
 def checksums(name: str, ranks: list[int], cells: int) -> dict[str, str]:

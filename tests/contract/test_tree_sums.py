@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from test_kernels_backends import RULE, blocks_of, random_view
 
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, no_statistics, no_terms, plan_blocks
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+from ringleader.shares.runs import sums_by_code
 
 numba = get_backend("numba", 1)
 
@@ -124,3 +127,26 @@ def test_likelihoods_and_lambda_of_nodes_join_to_those_of_the_whole() -> None:
             )
             expected = np.array(numba.log_likelihood(view))
         np.testing.assert_array_equal(join_nodes(TreeNodes(owner, level, place, sums), [leaves])[0], expected)
+
+
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(
+    st.integers(0, 60), st.integers(1, 9), st.sampled_from([None, 0, 1, 5]), st.booleans(), st.integers(0, 2**32 - 1)
+)
+def test_sums_by_code_have_the_bits_of_bincount(
+    n: int, size: int, width: int | None, ascending: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, size, n).astype(rng.choice([np.int16, np.int32, np.int64]))
+    codes = np.sort(codes) if ascending else codes
+    values = rng.normal(size=n if width is None else (n, width)) * 10.0 ** rng.integers(-8, 8)
+    found = numba.sums_by_code(codes, values, size)
+    assert found.shape == (size, *values.shape[1:])
+    np.testing.assert_array_equal(found, get_backend("reference").sums_by_code(codes, values, size))
+    np.testing.assert_array_equal(found, sums_by_code(codes, values, size))
+
+
+def test_codes_beyond_their_size_are_refused() -> None:
+    for codes in ([0, 3], [-1, 0]):
+        with pytest.raises(ValueError, match="size 3"):
+            numba.sums_by_code(np.array(codes), np.ones(2), 3)

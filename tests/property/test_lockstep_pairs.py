@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.kernels.reference.pairs import memberships
 from ringleader.shares.cells import CellShare
-from ringleader.signals.lockstep import LockstepSettings
+from ringleader.signals.lockstep import CountedBefore, LockstepSettings
 from ringleader.signals.lockstep.meetings import Places, chance_to_meet, groups_of_actors, meet
 from ringleader.signals.lockstep.meetings import expose as expose_actors
 from ringleader.tensor.sparse import SparseTensor
@@ -226,3 +226,40 @@ def test_pieces_of_the_work_add_up(backend: Backend, cuts: list[int]) -> None:
     )
     np.testing.assert_array_equal(scores, whole_scores)
     np.testing.assert_array_equal(dense, whole)
+
+
+@every_backend
+@settings(max_examples=150, deadline=None)
+@given(reviews(), st.integers(1, 80), st.integers(2, 3), st.integers(2, 6))
+def test_whom_actors_met_before_is_carried_over_with_the_bits_of_counting_anew(
+    backend: Backend, market: tuple[np.ndarray, int, Places], known: int, min_shared: int, max_group: int
+) -> None:
+    """Some of the reviews are counted first; groups grow, appear, and become too large by the others."""
+    who, n, places = market
+    rule, before = PairRule(min_shared, 1e-4, 0.5), CountedBefore()
+
+    def counted(share: slice, actors: int, kept: CountedBefore | None) -> tuple[list[np.ndarray], MetBefore]:
+        some = Places(places.items[share], places.windows[share], places.n_windows)
+        share_of_cells = CellShare(SparseTensor.from_arrays(np.stack([who[share], some.items], axis=1))).by(1)
+        met = meet(share_of_cells, who[share], actors, some, LockstepSettings(max_group=max_group))
+        groups = groups_of_actors(met.offsets, met.members, met.log_rate, actors, slice(0, actors))
+        listed = nothing_before() if kept is None else kept.met_before("cut", met.places, groups)
+        sizes, lengths = np.zeros(len(groups.members), np.int64), np.zeros(actors, np.int64)
+        nowhere = Exposure(np.zeros(actors + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 1, *alike(actors))
+        columns = backend.often_met(groups, listed, min_shared, sizes, (0, actors))
+        scores = np.zeros(len(sizes))
+        pairs = backend.lockstep_of_met(
+            groups, met_of(groups, sizes, columns, (0, actors)), nowhere, rule, scores, lengths, (0, actors)
+        )
+        if kept is not None:
+            kept.keep("cut", met.places, groups, sizes, [columns])
+        return [sizes, columns, scores, lengths, *pairs], listed
+
+    some = slice(0, min(known, len(who)))
+    counted(some, int(who[some].max()) + 1, before)
+    carried, listed = counted(slice(None), n, before)
+    anew, _ = counted(slice(None), n, None)
+    for found, expected in zip(carried, anew, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    if known >= len(who):  # nothing came
+        assert listed.same.all()

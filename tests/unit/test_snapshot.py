@@ -311,6 +311,21 @@ def test_a_decision_equals_fitting_all_heads_anew(decided: tuple[rl.RingDetector
         pd.testing.assert_frame_equal(anew.scores(mode), after.scores(mode), check_exact=True)
 
 
+def test_reviews_one_after_the_other_have_the_answers_of_finding_everything_anew(market: Market, saved: Path) -> None:
+    """What was counted before the first is carried over to the second, and to the third behind a decision."""
+    model = rl.load(saved)
+    for row in range(3):
+        model.partial_fit(market.later.iloc[[row]])
+        carried = model.snapshot_.signals.lockstep
+        anew = dataclasses.replace(model.snapshot_, derived=Derived()).signals.lockstep
+        for name, array in anew.to_arrays().items():
+            np.testing.assert_array_equal(carried.to_arrays()[name], array, err_msg=name)
+        if row == 1:
+            model.partial_fit(labels=one_label(model))
+    counted = model.snapshot_.derived.counted
+    assert counted is not None and len(counted._cuts) >= 4
+
+
 def test_a_decision_computes_nothing_again_that_no_label_enters(
     decided: tuple[rl.RingDetector, rl.RingDetector],
 ) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringleader.arrays import Codes, Floats, Numbers
+import numpy as np
+
+from ringleader.arrays import Bools, Codes, Floats, Numbers
 
 
 class Groups(NamedTuple):
@@ -16,6 +18,22 @@ class Groups(NamedTuple):
     actor_groups: Codes  # (M,)
     spots: Numbers  # (M,): where in actor_groups the membership of members[q] is
     log_rate: Floats  # (G,): log of the chance to meet in this group, against the mean over groups
+
+
+class Met(NamedTuple):
+    """The counterparts of some memberships, one after the other: who is in the group and was met often enough."""
+
+    offsets: Numbers  # (M + 1,): those of membership p are columns[offsets[p]:offsets[p + 1]]
+    columns: Codes  # actors, in the order of the group
+
+
+class MetBefore(NamedTuple):
+    """``Met`` of all memberships of groups as they were before, for the actors of which nothing has changed since."""
+
+    same: Bools  # (actors before,): every group of the actor is as it was, and it has no other
+    actor_offsets: Numbers  # as in ``Groups``, of before
+    offsets: Numbers
+    columns: Codes
 
 
 class Exposure(NamedTuple):
@@ -47,3 +65,15 @@ class Graph(NamedTuple):
     offsets: Numbers
     columns: Codes
     values: Floats
+
+
+def nothing_before() -> MetBefore:
+    """For actors that are counted for the first time."""
+    none = np.zeros(1, np.int64)
+    return MetBefore(np.zeros(0, np.bool_), none, none, np.zeros(0, np.int32))
+
+
+def met_of(groups: Groups, sizes: Numbers, columns: Codes, span: tuple[int, int]) -> Met:
+    """What ``often_met`` found of the actors ``span``, whose memberships are counted from the first."""
+    first, last = groups.actor_offsets[span[0]], groups.actor_offsets[span[1]]
+    return Met(np.concatenate([[0], np.cumsum(sizes[first:last])]).astype(np.int64), columns)

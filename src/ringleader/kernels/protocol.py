@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule
 from ringleader.runtime.machine import processors
 
 
@@ -84,6 +84,23 @@ class Backend(Protocol):
     ) -> tuple[Codes, Floats, Floats]:
         """Pairs beyond chance, and beyond tastes, of the actors ``span``; fills their ``scores`` and ``lengths``."""
 
+    def often_met(
+        self, groups: Groups, before: MetBefore, min_shared: int, sizes: Numbers, span: tuple[int, int]
+    ) -> Codes:
+        """Counterparts of each membership of the actors ``span`` whom its actor met often; fills their ``sizes``."""
+
+    def lockstep_of_met(
+        self,
+        groups: Groups,
+        met: Met,
+        exposure: Exposure,
+        rule: PairRule,
+        scores: Floats,
+        lengths: Numbers,
+        span: tuple[int, int],
+    ) -> tuple[Codes, Floats, Floats]:
+        """``lockstep_of_actors`` from what ``often_met`` found of the same actors."""
+
     def support_of_groups(self, groups: Groups, graph: Graph, support: Floats, span: tuple[int, int]) -> None:
         """Fill ``support`` of the memberships of groups ``span``: how far third parties join an actor to its group."""
 
@@ -91,6 +108,9 @@ class Backend(Protocol):
         self, offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts: Floats, span: tuple[int, int]
     ) -> None:
         """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
+
+    def sums_by_code(self, codes: Any, values: Any, size: int) -> Floats:
+        """Sums of values (n,) or (n, m) by their codes, which are below ``size``: (size, ...), added as they come."""
 
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
-from ringleader.shares.runs import Runs, run_length
+from ringleader.shares.runs import Runs, run_length, sums_by_code
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -186,8 +186,7 @@ class CellShare:
         for j, column in enumerate(columns.T):
             upper = np.rint(column * scale)
             lower = np.rint((column - upper / scale) * (scale * 2.0**bits))
-            total[0, :, j] = np.bincount(keys, weights=upper, minlength=size)
-            total[1, :, j] = np.bincount(keys, weights=lower, minlength=size)
+            total[0, :, j], total[1, :, j] = (sums_by_code(keys, part, size) for part in (upper, lower))
         upper, lower = self.count(total)
         return np.asarray(upper / scale + lower / (scale * 2.0**bits)).reshape(size, *values.shape[1:])
 
@@ -209,7 +208,7 @@ class CellShare:
             return self.sums(column, np.asarray(values, np.float64), self.shape[mode])[slice(*self.own(mode))]
         there = self.by(mode)
         moved = self.move(values, there)
-        return np.asarray(np.bincount(there.own_codes(mode), weights=moved, minlength=self.size(mode)), np.float64)
+        return sums_by_code(there.own_codes(mode), moved, self.size(mode))
 
     def degrees(self, mode: int) -> Numbers:
         """How many cells each entity of a mode owned here has, (n_own,)."""
@@ -304,10 +303,10 @@ def sent_to_owners(peers: Peers, begins: Numbers, codes: Array, columns: tuple[A
 def _added(peers: Peers, begins: Numbers, codes: Array, values: Array) -> Floats:
     """The sum of values by their entities, for those that this process owns, (n_own,)."""
     if peers.count == 1:
-        return np.asarray(np.bincount(codes, weights=values, minlength=int(begins[-1])), np.float64)
+        return sums_by_code(codes, values, int(begins[-1]))
     first, last = begins[peers.rank : peers.rank + 2].tolist()
     theirs, weights = sent_to_owners(peers, begins, codes, (codes, values))
-    return np.asarray(np.bincount(theirs - first, weights=weights, minlength=last - first), np.float64)
+    return sums_by_code(theirs - first, weights, last - first)
 
 
 def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:

@@ -14,11 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
 from ringleader.runtime.peers import Peers, gather
 
 FEW_ROWS = 64
 """Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
+
+MANY_VALUES = 20_000
+"""Values from which a compiled kernel adds them up: where there are fewer, nobody waits for it to be loaded."""
 
 RUNS = 1024
 """Runs of entities, at the most, that a sum over a mode is made of."""
@@ -46,10 +50,8 @@ class Runs:
 
     def total(self, runs: Array, values: Array) -> Floats:
         """The sum over everything of values (n, ...), each of a run, (...)."""
-        columns = values.reshape(len(values), math.prod(values.shape[1:]))
-        sums = [np.bincount(runs, weights=column, minlength=self.count) for column in columns.T]
-        leaves = np.asarray(np.stack(sums, axis=1) if sums else np.zeros((self.count, 0)), np.float64)
-        return self._joined(leaves.reshape(self.count, *values.shape[1:]))
+        columns = values.reshape(len(values), *([math.prod(values.shape[1:])] if values.ndim > 1 else []))
+        return self._joined(sums_by_code(runs, columns, self.count).reshape(self.count, *values.shape[1:]))
 
     def products(self, codes: Array, left: Floats, right: Floats) -> Floats:
         """The sum over everything of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
@@ -78,3 +80,13 @@ class Runs:
 def run_length(size: int) -> int:
     """Entities of a run of a mode of so many."""
     return max(-(-size // RUNS), 1)
+
+
+def sums_by_code(codes: Array, values: Array, size: int) -> Floats:
+    """Sums of values (n,) or (n, m) by their codes, (size, ...): of few as NumPy finds them, with the same bits."""
+    if values.size >= MANY_VALUES:
+        return get_backend().sums_by_code(codes, values, size)
+    if values.ndim == 1:
+        return np.asarray(np.bincount(codes, weights=values, minlength=size), np.float64)
+    sums = [np.bincount(codes, weights=column, minlength=size) for column in values.T]
+    return np.asarray(np.stack(sums, axis=1) if sums else np.zeros((size, 0)), np.float64)

@@ -30,7 +30,7 @@ from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
 from ringleader.signals.evidence import review_evidence
-from ringleader.signals.lockstep import Lockstep, find_lockstep
+from ringleader.signals.lockstep import CountedBefore, Lockstep, find_lockstep
 from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import counted, harmless
@@ -69,6 +69,7 @@ class Derived:
     label_free: LabelFree | None = None
     judge: Judge | None = None
     find_cores: Callable[[], Cores] | None = None
+    counted: CountedBefore | None = None  # of fewer reviews
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,9 @@ class Snapshot:
         known = self.derived.lockstep
 
         def lockstep() -> Lockstep:
-            return known if known is not None else find_lockstep(self.tensor, actor=contrast, threads=threads)
+            if known is not None:
+                return known
+            return find_lockstep(self.tensor, actor=contrast, threads=threads, before=self.derived.counted)
 
         return Signals(self.tensor, contrast, lambda: review_evidence(self.problem, self.state), lockstep)
 

@@ -17,6 +17,8 @@ from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem, with_targets
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
+from ringleader.signals.lockstep import CountedBefore
+from ringleader.signals.signals import SIDE_BY_SIDE
 from ringleader.snapshot.learn import as_labels, history_entry
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
@@ -65,7 +67,7 @@ def update(
 
     moved = {k: np.flatnonzero(a | b) for k, (a, b) in enumerate(zip(touched, relabelled, strict=True))}
     state, _ = fit_loop(after.problem, state, sweeps=UPDATE_SWEEPS, touched=moved, callback=after_sweep)
-    derived = Derived(aligned=after.aligned, problem=after.problem)
+    derived = Derived(aligned=after.aligned, problem=after.problem, counted=_counted(snapshot, tensor))
     return replace(after, state=state, history=tuple(history), derived=derived)
 
 
@@ -76,8 +78,20 @@ def _relabelled(snapshot: Snapshot, labels: Labels | None, heldout: Labels | Non
     problem = with_targets(snapshot.problem, after.targets)
     state = carry_heads(snapshot.problem, problem, snapshot.state)
     judge = snapshot.judge.relabelled(label_free, after.targets)
-    derived = Derived(after.aligned, problem, label_free=label_free, judge=judge, find_cores=snapshot.core_finder)
+    derived = Derived(
+        aligned=after.aligned,
+        problem=problem,
+        label_free=label_free,
+        judge=judge,
+        find_cores=snapshot.core_finder,
+        counted=snapshot.derived.counted,
+    )
     return replace(after, state=state, derived=derived)
+
+
+def _counted(snapshot: Snapshot, tensor: SparseTensor) -> CountedBefore | None:
+    """What lockstep counted before, for the reviews behind them; nothing is kept where it would be too much."""
+    return (snapshot.derived.counted or CountedBefore()) if tensor.n_cells <= SIDE_BY_SIDE else None
 
 
 def preparations(snapshot: Snapshot, target: str, modes: Sequence[int]) -> Iterator[Callable[[], object]]:

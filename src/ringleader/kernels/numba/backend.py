@@ -12,6 +12,7 @@ from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Statistics, Terms, View, read_only
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import entries as compiled_entries
+from ringleader.kernels.numba import grouped as compiled_grouped
 from ringleader.kernels.numba import pairs as compiled_pairs
 from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
@@ -31,8 +32,11 @@ class NumbaBackend(HostArrays):
 
     name = "numba"
     head_moments = staticmethod(head_moments)
+    sums_by_code = staticmethod(compiled_grouped.sums_by_code)
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
+    often_met = staticmethod(compiled_pairs.often_met)
+    lockstep_of_met = staticmethod(compiled_pairs.lockstep_of_met)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
     topic_counts = staticmethod(compiled_topics.topic_counts)
 

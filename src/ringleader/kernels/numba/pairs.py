@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule, met_of, nothing_before
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
@@ -24,8 +24,76 @@ compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 
 
 @compiled
-def lockstep_of_actors(
-    groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
+def often_met(groups: Groups, before: MetBefore, min_shared: int, sizes: Any, span: tuple[int, int]) -> Any:
+    """The counterparts of every membership of the actors ``span`` whom its actor met ``min_shared`` times or more.
+
+    Fills ``sizes`` of their memberships. Actors of ``before.same`` have the lists that they had.
+
+    Returns
+    -------
+    columns : the lists, one membership of the span after the other, each in the order of its group.
+
+    Same as: ``reference.pairs.often_met``.
+    """
+    n = len(groups.actor_offsets) - 1
+    shared = np.zeros(n, np.int32)
+    met = np.empty(n, np.int32)
+    columns = np.empty(1024, np.int32)
+    filled = 0
+    for i in range(span[0], span[1]):
+        first, last = groups.actor_offsets[i], groups.actor_offsets[i + 1]
+        if i < len(before.same) and before.same[i]:
+            shift = before.actor_offsets[i] - first
+            begin, end = before.offsets[first + shift], before.offsets[last + shift]
+            while filled + end - begin > len(columns):
+                columns = np.concatenate((columns, np.empty(len(columns), np.int32)))
+            columns[filled : filled + end - begin] = before.columns[begin:end]
+            filled += end - begin
+            for p in range(first, last):
+                sizes[p] = before.offsets[p + shift + 1] - before.offsets[p + shift]
+            continue
+        n_met = 0
+        if last - first >= min_shared:
+            for p in range(first, last):
+                g = groups.actor_groups[p]
+                for q in range(groups.offsets[g], groups.offsets[g + 1]):
+                    j = groups.members[q]
+                    if shared[j] == 0:
+                        met[n_met] = j
+                        n_met += 1
+                    shared[j] += 1
+            shared[i] = 0
+        n_often = 0
+        for m in range(n_met):
+            j = met[m]
+            if shared[j] < min_shared:
+                shared[j] = 0
+            else:
+                met[n_often] = j
+                n_often += 1
+        if n_often == 0:  # most actors; no need to go through their groups again
+            for p in range(first, last):
+                sizes[p] = 0
+            continue
+        for p in range(first, last):
+            g = groups.actor_groups[p]
+            begin = filled
+            if filled + groups.offsets[g + 1] - groups.offsets[g] > len(columns):
+                more = max(len(columns), groups.offsets[g + 1] - groups.offsets[g])
+                columns = np.concatenate((columns, np.empty(more, np.int32)))
+            for q in range(groups.offsets[g], groups.offsets[g + 1]):
+                j = groups.members[q]
+                columns[filled] = j
+                filled += shared[j] > 0
+            sizes[p] = filled - begin
+        for m in range(n_often):
+            shared[met[m]] = 0
+    return columns[:filled].copy()
+
+
+@compiled
+def lockstep_of_met(
+    groups: Groups, met: Met, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any, Any]:
     """Fill ``scores`` of the memberships and ``lengths`` (counterparts) of the actors of ``span``.
 
@@ -33,62 +101,46 @@ def lockstep_of_actors(
     LLR = c log(c / mu) - sum(r) - (c - mu) - doubt.
     A membership's score is the sum, over the others of its group, of the LLR without this group, with the mu of tastes.
 
+    met : what ``often_met`` made of the same span.
+
     Returns
     -------
     columns, values, beyond_tastes : the counterparts of each actor of the span where one of the two LLRs is above 0,
         actor by actor: the LLR by chance alone, and that by chance and tastes.
 
-    Same as: ``reference.pairs.lockstep_of_actors``.
+    Same as: ``reference.pairs.lockstep_of_met``.
     """
     n = len(groups.actor_offsets) - 1
     shared = np.zeros(n, np.int32)
     rates = np.zeros(n, np.float64)
-    met = np.empty(n, np.int32)
+    often = np.empty(n, np.int32)
     own = np.zeros(exposure.n_slots, np.float64)
     columns = np.empty(1024, np.int32)
     values = np.empty(1024, np.float64)
     beyond_tastes = np.empty(1024, np.float64)
     filled = 0
+    begin = groups.actor_offsets[span[0]]
     for i in range(span[0], span[1]):
         first, last = groups.actor_offsets[i], groups.actor_offsets[i + 1]
         lengths[i] = 0
-        if last - first < rule.min_shared:
+        if met.offsets[first - begin] == met.offsets[last - begin]:
             for p in range(first, last):
                 scores[p] = 0.0
             continue
-        n_met = 0
-        for p in range(first, last):
-            g = groups.actor_groups[p]
-            for q in range(groups.offsets[g], groups.offsets[g + 1]):
-                j = groups.members[q]
-                if shared[j] == 0:
-                    met[n_met] = j
-                    n_met += 1
-                shared[j] += 1
-        shared[i] = 0
         n_often = 0
-        for m in range(n_met):
-            j = met[m]
-            if shared[j] < rule.min_shared:
-                shared[j] = 0
-            else:
-                met[n_often] = j
-                n_often += 1
-        if n_often == 0:  # most actors; no need to go through their groups again
-            for p in range(first, last):
-                scores[p] = 0.0
-            continue
         for p in range(first, last):
-            g = groups.actor_groups[p]
-            rate = groups.log_rate[g]
-            for q in range(groups.offsets[g], groups.offsets[g + 1]):
-                j = groups.members[q]
-                if shared[j] > 0:
-                    rates[j] += rate
+            rate = groups.log_rate[groups.actor_groups[p]]
+            for q in range(met.offsets[p - begin], met.offsets[p - begin + 1]):
+                j = met.columns[q]
+                if shared[j] == 0:
+                    often[n_often] = j
+                    n_often += 1
+                shared[j] += 1
+                rates[j] += rate
         for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
             own[exposure.slots[e]] = exposure.values[e]
         for m in range(n_often):
-            j = met[m]
+            j = often[m]
             mu = 0.0
             for e in range(exposure.offsets[j], exposure.offsets[j + 1]):
                 mu += own[exposure.slots[e]] * exposure.values[e]
@@ -116,20 +168,30 @@ def lockstep_of_actors(
             else:
                 shared[j] = 0
         for p in range(first, last):
-            g = groups.actor_groups[p]
-            rate = groups.log_rate[g]
+            rate = groups.log_rate[groups.actor_groups[p]]
             total = 0.0
-            for q in range(groups.offsets[g], groups.offsets[g + 1]):
-                j = groups.members[q]
+            for q in range(met.offsets[p - begin], met.offsets[p - begin + 1]):
+                j = met.columns[q]
                 if shared[j] > 0:
                     total += max(rates[j] + rate, 0.0)
             scores[p] = total
         for m in range(n_often):
-            shared[met[m]] = 0
-            rates[met[m]] = 0.0
+            shared[often[m]] = 0
+            rates[often[m]] = 0.0
         for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
             own[exposure.slots[e]] = 0.0
     return columns[:filled].copy(), values[:filled].copy(), beyond_tastes[:filled].copy()
+
+
+def lockstep_of_actors(
+    groups: Groups, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
+) -> tuple[Any, Any, Any]:
+    """``often_met`` and ``lockstep_of_met`` in one. Same as: ``reference.pairs.lockstep_of_actors``."""
+    sizes = np.empty(len(groups.actor_groups), np.int64)
+    columns = often_met(groups, nothing_before(), rule.min_shared, sizes, span)
+    met = met_of(groups, sizes, columns, span)
+    pairs: tuple[Any, Any, Any] = lockstep_of_met(groups, met, exposure, rule, scores, lengths, span)
+    return pairs
 
 
 @compiled

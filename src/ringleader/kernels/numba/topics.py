@@ -9,9 +9,16 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER
+from ringleader.kernels.numba.lanes import fetch, start
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
+AHEAD = 12
+"""Entries by which rows are asked for before they are read."""
+
+LINE = 8
+"""Numbers of a line of the cache."""
 
 Kernel = Callable[..., Any]
 compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
@@ -28,10 +35,14 @@ def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, 
     """
     total = np.empty(own.shape[1], np.float64)
     whole = len(total) // 4 * 4
+    rows, end = start(other), offsets[span[1]]
     for r in range(span[0], span[1]):
         total[:] = 0.0
         for e in range(offsets[r], offsets[r + 1]):
             c = columns[e]
+            later = np.int64(columns[min(e + AHEAD, end - 1)]) * len(total)
+            for k in range(0, len(total), LINE):
+                fetch(rows, later + k)  # type: ignore[arg-type]
             first = second = third = fourth = 0.0  # four sums side by side: one alone would wait for itself
             for k in range(0, whole, 4):
                 first += own[r, k] * other[c, k]

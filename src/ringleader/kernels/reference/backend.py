@@ -7,7 +7,7 @@ from ringleader.kernels.checks import check_blocks, check_cells, check_codes, ch
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
-from ringleader.kernels.reference import pairs, topics
+from ringleader.kernels.reference import grouped, pairs, topics
 from ringleader.kernels.single_block import head_moments
 
 
@@ -19,7 +19,10 @@ class ReferenceBackend(HostArrays):
     group_drawn = staticmethod(reference.group_drawn)
     head_moments = staticmethod(head_moments)
     lockstep_of_actors = staticmethod(pairs.lockstep_of_actors)
+    often_met = staticmethod(pairs.often_met)
+    lockstep_of_met = staticmethod(pairs.lockstep_of_met)
     support_of_groups = staticmethod(pairs.support_of_groups)
+    sums_by_code = staticmethod(grouped.sums_by_code)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)
 

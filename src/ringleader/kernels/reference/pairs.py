@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule
 
 
 def memberships(groups: Groups) -> Floats:
@@ -64,6 +64,28 @@ def lockstep_of_actors(
                     total += max(c * np.log(c / mu[i, j]) - rest - (c - mu[i, j]) - rule.doubt, 0.0)
             scores[p] = total
     return np.array(columns, np.int32), np.array(values, np.float64), np.array(beyond_tastes, np.float64)
+
+
+def often_met(groups: Groups, before: MetBefore, min_shared: int, sizes: Any, span: tuple[int, int]) -> Any:
+    """See ``pairs.often_met``; everyone is counted, whoever was before."""
+    member = memberships(groups)
+    shared = member @ member.T
+    columns: list[int] = []
+    for i in range(*span):
+        for p in range(groups.actor_offsets[i], groups.actor_offsets[i + 1]):
+            g = groups.actor_groups[p]
+            others = groups.members[groups.offsets[g] : groups.offsets[g + 1]]
+            met = [int(j) for j in others if j != i and shared[i, j] >= min_shared]
+            sizes[p] = len(met)
+            columns += met
+    return np.array(columns, np.int32)
+
+
+def lockstep_of_met(
+    groups: Groups, met: Met, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
+) -> tuple[Any, Any, Any]:
+    """See ``pairs.lockstep_of_met``; who met whom is counted again."""
+    return lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
 
 
 def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[int, int]) -> None:

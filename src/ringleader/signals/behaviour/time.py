@@ -13,6 +13,7 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.shares.cells import CellShare
+from ringleader.shares.runs import sums_by_code
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -259,4 +260,4 @@ def _narrowest(starts: Numbers) -> int:
 
 def sum_by(codes: Numbers, weights: Floats, n: int) -> Floats:
     """Sum of the weights of each code, (n,)."""
-    return np.asarray(np.bincount(codes, weights=weights, minlength=n), np.float64)
+    return sums_by_code(codes, weights, n)

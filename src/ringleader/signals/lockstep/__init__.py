@@ -14,12 +14,14 @@ from ringleader.signals.lockstep.association import (
     averaged_over_pairs,
     read_folds,
 )
+from ringleader.signals.lockstep.carried import CountedBefore
 from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, joined_lockstep, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows
 
 __all__ = [
     "Associations",
+    "CountedBefore",
     "Flow",
     "LabelSet",
     "Lockstep",

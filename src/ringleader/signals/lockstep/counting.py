@@ -7,17 +7,18 @@ of memberships go back to the items. How far third parties support a membership 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.shares.cells import CellShare, owners
+from ringleader.signals.lockstep.carried import MOST_MET, CountedBefore
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, expose, groups_of_actors, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -26,6 +27,8 @@ PIECES = 64
 """Pieces the work is dealt into. The answer does not depend on who takes which, nor on how many there are."""
 
 T = TypeVar("T")
+NamedCut = tuple[CountedBefore, tuple[Hashable, ...]]
+"""What was counted before, and how the cut that is counted is called there."""
 
 
 class Tables(NamedTuple):
@@ -60,11 +63,13 @@ def count_side(
     tastes: Floats,
     drawn: Floats,
     backend: str = "numba",
+    before: NamedCut | None = None,
 ) -> CountedSide:
     """The largest LLR and the largest score over all cuts of the cells ``chosen``.
 
     tastes, drawn : of the actors owned here, (n_own, K), see ``Exposure``.
     backend : which one counts the pairs.
+    before : what was counted of this side before, and where what is counted now is kept; None to keep nothing.
     """
     n = home.shape[actor]
     graph = sparse.csr_array((home.size(actor), n))
@@ -76,10 +81,13 @@ def count_side(
         cells = np.flatnonzero(home.move(chosen, there))
         who = there.tensor.coordinates[cells, actor]
         loud, louder = np.zeros(there.tensor.n_cells), np.zeros(there.tensor.n_cells)
-        for places in cuts_on(there.tensor, actor, item, settings):
+        for phase, places in enumerate(cuts_on(there.tensor, actor, item, settings)):
             here = places._replace(items=places.items[cells], windows=places.windows[cells])
             meetings = meet(there, who, n, here, settings)
-            own, support, pairs = _count(there, actor, meetings, settings, threads, tastes, drawn, get_backend(backend))
+            cut = None if before is None else (before[0], (*before[1], item, phase, settings.min_shared))
+            own, support, pairs = _count(
+                there, actor, meetings, settings, threads, tastes, drawn, get_backend(backend), cut
+            )
             where = cells[meetings.cells]
             loud[where] = np.maximum(loud[where], own[meetings.seats])
             louder[where] = np.maximum(louder[where], (own + settings.third_parties * support)[meetings.seats])
@@ -99,6 +107,7 @@ def _count(
     tastes: Floats,
     drawn: Floats,
     backend: Backend,
+    before: NamedCut | None,
 ) -> tuple[Floats, Floats, sparse.csr_array]:
     """Score and support of every membership on the items owned here, and the LLR of the pairs of the actors owned."""
     sent = sent_tables(share, actor, meetings)
@@ -113,13 +122,10 @@ def _count(
     exposure = Exposure(offsets, slots, values, meetings.n_windows, lookup.rows(tastes), lookup.rows(drawn))
     rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
     scores, lengths = np.zeros(len(groups.actor_groups)), np.zeros(n, np.int64)
-    size = np.diff(groups.offsets)
-
-    def count(span: tuple[int, int]) -> tuple[Codes, Floats, Floats]:
-        return backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, span)
-
-    cost = _total(size[groups.actor_groups], groups.actor_offsets)
-    parts = _deal(count, cost, n, threads) if backend.kind == "cpu" else [count((0, n))]  # a GPU takes all at once
+    if backend.kind == "cpu":
+        parts = _count_pairs(groups, exposure, rule, scores, lengths, threads, backend, meetings.places, before)
+    else:  # a GPU takes all at once
+        parts = [backend.lockstep_of_actors(groups, exposure, rule, scores, lengths, (0, n))]
     columns, values, beyond_tastes = (np.concatenate(column) for column in zip(*parts, strict=True))
     columns = np.asarray(lookup.named(columns), np.int32)
     length = np.zeros(share.size(actor), np.int64)
@@ -135,6 +141,34 @@ def _count(
         support = _support(share, actor, meetings, ties, threads)
     graph.sort_indices()
     return own, support, graph
+
+
+def _count_pairs(
+    groups: Groups,
+    exposure: Exposure,
+    rule: PairRule,
+    scores: Floats,
+    lengths: Numbers,
+    threads: int,
+    backend: Backend,
+    places: Numbers,
+    before: NamedCut | None,
+) -> list[tuple[Codes, Floats, Floats]]:
+    """``Backend.lockstep_of_actors`` of all actors, in pieces; who met the same as before is not counted again."""
+    sizes = np.zeros(len(groups.actor_groups), np.int64)
+    known = nothing_before() if before is None else before[0].met_before(before[1], places, groups)
+
+    def count(span: tuple[int, int]) -> tuple[tuple[Codes, Floats, Floats], Codes | None]:
+        columns = backend.often_met(groups, known, rule.min_shared, sizes, span)
+        met = met_of(groups, sizes, columns, span)
+        pairs = backend.lockstep_of_met(groups, met, exposure, rule, scores, lengths, span)
+        return pairs, columns if before is not None and len(columns) <= MOST_MET else None
+
+    cost = _total(np.diff(groups.offsets)[groups.actor_groups], groups.actor_offsets)
+    parts, lists = zip(*_deal(count, cost, len(lengths), threads), strict=True)
+    if before is not None:
+        before[0].keep(before[1], places, groups, sizes, list(lists))
+    return list(parts)
 
 
 def sent_tables(share: CellShare, actor: int, meetings: Meetings) -> list[Tables]:

@@ -39,6 +39,7 @@ class Meetings(NamedTuple):
 
     offsets: Numbers  # (G + 1,): members of group g are members[offsets[g]:offsets[g + 1]]
     members: Codes  # (M,): actors, ascending within a group
+    places: Numbers  # (G,): item, counted from the first owned here, and window as one number, ascending
     windows: Codes  # (G,)
     n_windows: int
     log_rate: Floats  # (G,), see ``Groups``
@@ -91,6 +92,7 @@ def meet(share: CellShare, who: Codes, n_actors: int, places: Places, settings: 
     return Meetings(
         offsets,
         member[counting],
+        place[fits],
         (place[fits] % places.n_windows).astype(np.int32),
         places.n_windows,
         _log_rate(share, size[fits], place[fits], here, settings.popularity),

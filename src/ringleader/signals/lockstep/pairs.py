@@ -29,7 +29,8 @@ from ringleader.runtime.machine import processors
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
-from ringleader.signals.lockstep.counting import count_side
+from ringleader.signals.lockstep.carried import CountedBefore
+from ringleader.signals.lockstep.counting import CountedSide, count_side
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, in_order, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.tastes import find_tastes
@@ -210,6 +211,7 @@ def find_lockstep(
     actor: int | str = 0,
     threads: int | None = None,
     backend: str = "numba",
+    before: CountedBefore | None = None,
 ) -> Lockstep:
     """Find who meets whom, and how far beyond chance.
 
@@ -220,6 +222,8 @@ def find_lockstep(
     actor : the mode whose entities act together.
     threads : by default as many as this process may use; the answer is the same.
     backend : which one counts the pairs; that of a GPU may differ in the last bits.
+    before : what was counted of fewer reviews, and is not counted again where it holds; what is counted now is kept
+        there. The answer is the same.
     """
     home = as_share(cells)
     settings = LockstepSettings() if settings is None else settings
@@ -235,7 +239,13 @@ def find_lockstep(
         wanted.append((*wanted[1][:2], settings.replace(popularity=0.0)))
     # Processes talk to each other in one order, and a GPU has the memory for one side at a time.
     dealt = Threads(threads if home.alone and backend == "numba" else 1)
-    counted = dealt.map(lambda one: count_side(home, k, one[0], one[2], threads, shares, one[1], backend), wanted)
+
+    def count(place: int) -> CountedSide:
+        cells, drawn, own_settings = wanted[place]
+        known = None if before is None or not home.alone else (before, (place,))
+        return count_side(home, k, cells, own_settings, threads, shares, drawn, backend, known)
+
+    counted = dealt.map(count, range(len(wanted)))
     boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted[:2])
     crowded = counted[-1].scores
     groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))

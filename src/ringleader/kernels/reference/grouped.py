@@ -1,0 +1,17 @@
+"""Plain NumPy of ``grouped``: the specification, and the oracle of the tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringleader.arrays import Floats
+
+
+def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
+    """See ``grouped.sums_by_code``."""
+    if values.ndim == 1:
+        return np.asarray(np.bincount(codes, weights=values, minlength=size), np.float64)
+    sums = [np.bincount(codes, weights=column, minlength=size) for column in values.T]
+    return np.asarray(np.stack(sums, axis=1) if sums else np.zeros((size, 0)), np.float64)
