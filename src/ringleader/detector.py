@@ -103,8 +103,8 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
-        With ``checkpoint``, the model is saved there after every sweep; ``resume`` goes on with it. ``runtime`` is a
-        cluster, such as ``rl.Ray()``. The bits are the same.
+        With ``checkpoint``, the model is saved there after every sweep, one with many accounts and few reviews after
+        every fourth; ``resume`` goes on with it. ``runtime`` is a cluster, such as ``rl.Ray()``. The bits are the same.
         """
         with started(runtime) as workers:
             if columns is not None:

@@ -125,6 +125,32 @@ def test_inputs_of_large_modes_leave_the_memory_of_a_fit_and_the_model_is_the_sa
     assert given_back.explain("seller", "s7").to_dict() == whole.explain("seller", "s7").to_dict()
 
 
+def test_a_large_model_of_few_reviews_is_saved_after_every_fourth_sweep_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detector = rl.RingDetector(epochs=6)
+    whole = detector.fit(nobody_twice(), checkpoint=tmp_path / "whole").state_
+    monkeypatch.setattr(parts, "LARGE", 300)
+    saved: list[tuple[int, bool]] = []
+    save = parts.Checkpoint.save
+
+    def noted(writer: parts.Checkpoint, snapshot: Any, *more: Any) -> None:
+        saved.append((snapshot.state.sweep, snapshot.complete))
+        save(writer, snapshot, *more)
+
+    def stop(info: Any) -> None:
+        if info.sweep == 6:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(parts.Checkpoint, "save", noted)
+    with pytest.raises(KeyboardInterrupt):
+        detector.fit(nobody_twice(), checkpoint=tmp_path / "stopped", callback=stop)
+    assert saved == [(0, False), (4, False)]
+    resumed = detector.fit(nobody_twice(), checkpoint=tmp_path / "stopped", resume=True)
+    assert saved[2:] == [(6, False), (6, True)]
+    assert np.array_equal(resumed.state_.factors, whole.factors)
+
+
 def test_behaviour_is_a_part_of_the_inputs_and_not_a_copy() -> None:
     model = rl.RingDetector(epochs=1).fit(nobody_twice())
     inputs = model.snapshot_.label_free.inputs(2)

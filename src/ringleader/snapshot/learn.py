@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ringleader.arrays import Factors
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
@@ -53,6 +55,11 @@ SETTLED = 1e-6
 reviewed twice. A sweep never lowers the posterior under its own negatives: where it fell, those of another draw weigh
 more than what there is to gain."""
 
+CHEAP_BYTES = 10
+"""Bytes of the factors for each entry of a sweep up to which saving them takes a tenth of the sweep or less."""
+MOST_APART = 4
+"""Sweeps from one checkpoint to the next, at the most."""
+
 
 def learn(
     parameters: Mapping[str, Any],
@@ -68,9 +75,10 @@ def learn(
     keep: int = KEEP,
     runtime: Runtime | None = None,
 ) -> tuple[Snapshot, Stored | None]:
-    """Fit a model. With ``checkpoint`` it is saved there after every sweep, and with ``resume`` a fit that was stopped
-    goes on to the same bits as one that was not. With ``runtime`` it sweeps on a cluster, to the same bits too. Where
-    another model is there, it stays until the new one is complete. Returns the model, and where it is stored.
+    """Fit a model. With ``checkpoint`` it is saved there after every sweep (see ``sweeps_apart``), and with ``resume``
+    a fit that was stopped goes on to the same bits as one that was not. With ``runtime`` it sweeps on a cluster, to
+    the same bits too. Where another model is there, it stays until the new one is complete. Returns the model, and
+    where it is stored.
 
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
@@ -174,14 +182,16 @@ def _learn(
     if writer is not None and old is None:
         writer.save(snapshot)
     history = list(snapshot.history)
+    apart, waits = sweeps_apart(snapshot) if learner is None else 1, False
 
     def after_sweep(info: SweepInfo) -> bool | None:
-        nonlocal snapshot
+        nonlocal snapshot, waits
         assert info.state is not None  # the loop always passes the live state
         history.append(history_entry(info))
         stop = callback(info) if callback is not None else None
         snapshot = replace(snapshot, state=info.state, history=tuple(history))  # the state before is needed no more
-        if writer is not None:
+        waits = info.sweep % apart > 0
+        if writer is not None and not waits:
             writer.save(snapshot)
         return stop or (may_settle and settled(history))
 
@@ -189,6 +199,8 @@ def _learn(
     measure = None if learner is None else learner.likelihoods
     left = 0 if may_settle and settled(history) else None
     last, _ = fit_loop(problem, snapshot.state, learner, sweeps=left, callback=after_sweep, past=past, measure=measure)
+    if writer is not None and waits:
+        writer.save(snapshot)
     fitted = replace(snapshot, state=last, history=tuple(history), complete=True)
     held: HeldSignals | None = None
     if cluster is not None and learner is not None:
@@ -233,6 +245,16 @@ def _judge_on(held: HeldSignals, snapshot: Snapshot) -> Judge:
         prevalence=snapshot.parameters["prevalence"],
         threads=snapshot.parameters["threads"],
     )
+
+
+def sweeps_apart(snapshot: Snapshot) -> int:
+    """Sweeps from one checkpoint of a fit to the next: where a large model has few reviews, saving takes as long as
+    sweeping, and a sweep that is lost is soon done again.
+    """
+    entries = snapshot.tensor.n_cells * (1 + snapshot.config.negatives)
+    if not is_large(max(snapshot.tensor.shape)):
+        return 1
+    return int(np.clip(snapshot.state.factors.nbytes // max(CHEAP_BYTES * entries, 1), 1, MOST_APART))
 
 
 def as_labels(labels: Any) -> Labels | None:
