@@ -107,7 +107,7 @@ def main() -> None:
         truth.write_text("\n".join(["mode,entity,label", *lines]) + "\n")
         model = str(place / "large")
         commands = {
-            "score": ("score", model, "--mode", "reviewer", "--output", str(place / "scores.parquet")),
+            "score": ("score", model, "--mode", "reviewer", "--output", str(place / "scores.parquet"), "--overwrite"),
             "evaluate": ("evaluate", model, "--truth", str(truth)),
             "cores": ("cores", model),
         }

@@ -149,12 +149,21 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         before = self.__dict__.get("_stored")
         self._stored = snapshots.save(self._fitted(), folder, before, overwrite=overwrite, keep=keep)
 
-    def report(self, path: str | os.PathLike[str] = "report.html", *, since: RingDetector | None = None) -> Path:
-        """Writes one HTML page about the model; with ``since``, what changed against that one."""
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        since: RingDetector | None = None,
+        overwrite: bool = False,
+    ) -> Path:
+        """Writes one HTML page about the model; with ``since``, what changed against that one.
+
+        A file that exists is refused without ``overwrite``.
+        """
         self._fitted()
         from ringleader.report import write_report  # pages know models; this is the only way back
 
-        return write_report(self, path, since)
+        return write_report(self, path, since, overwrite=overwrite)
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""

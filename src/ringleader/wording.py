@@ -64,8 +64,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the beginning of a formula."""
 BEHIND_SEPARATOR = re.compile(r"([;\t|][ \"]*)([=+\-@＝＋－＠])")
 """The same behind what separates fields elsewhere: a spreadsheet set to semicolons begins a cell there."""
-STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Controls and direction marks: they steer the terminal or the editor that shows a CSV."""
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Controls, direction marks and ends of lines, but no \\n: they steer what shows a CSV, or end a row of it."""
 
 
 def harmless(text: str, limit: int = 60) -> str:

@@ -128,7 +128,7 @@ def test_quiet_says_the_result_alone_wherever_it_stands(model: Path, tmp_path: P
     assert (done.stdout, done.stderr) == (loud.stdout, "")
     written = ask(*line, "--output", tmp_path / "a.csv")
     assert (written.stdout, written.stderr) == ("", "") and (tmp_path / "a.csv").exists()
-    assert "written to" in ask("score", model, "--mode", "seller", "--output", tmp_path / "a.csv").stdout
+    assert "written to" in ask("score", model, "--mode", "seller", "--output", tmp_path / "b.csv").stdout
 
 
 @pytest.mark.parametrize(

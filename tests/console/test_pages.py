@@ -180,6 +180,19 @@ def test_a_label_file_is_shown_before_it_is_taken_in(opened: Opened) -> None:
         assert refused.status_code == 422, name
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_a_label_file_is_read_in_any_encoding(opened: Opened, encoding: str) -> None:
+    text = "mode,entity,label\nseller,s4,1\nseller,caf\u00e9,1\n"
+    asked = {"encoding": encoding} if encoding == "latin-1" else {}
+    file = {"file": ("labels.csv", text.encode(encoding))}
+    preview = opened.client().post("/decisions/import", files=file, data=asked)
+    assert preview.status_code == 200 and "Take in 1 label" in preview.text
+    if asked:
+        refused = opened.client().post("/decisions/import", files=file)
+        assert refused.status_code == 422 and "UTF-8" in refused.text
+        assert opened.client().post("/decisions/import", files=file, data={"encoding": "runes"}).status_code == 422
+
+
 def test_an_import_that_found_the_disk_full_is_tried_again_by_the_same_button(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:

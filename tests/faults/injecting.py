@@ -55,7 +55,7 @@ SHIM.fault_kinds.restype = ctypes.c_char_p
 
 
 @contextlib.contextmanager
-def in_place(path: Any) -> Iterator[Path]:
+def in_place(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
     """``whole_file`` with a bug: it writes over the file that is there."""
     yield Path(path)
 
@@ -63,7 +63,7 @@ def in_place(path: Any) -> Iterator[Path]:
 def plant(bug: str) -> None:
     """Bugs that must be found."""
     if bug == "outputs in place":
-        for module in ("runtime.outputs", "report", "cores.tables", "datasets.marketplace.generate"):
+        for module in ("cli.rows", "report", "cores.tables", "datasets.marketplace.generate"):
             importlib.import_module(f"ringleader.{module}").whole_file = in_place  # type: ignore[attr-defined]
     elif bug == "manifest in place":
         beside = places.temporary_beside

@@ -118,13 +118,16 @@ def operations(name: str, work: Path) -> Operation:
         decisions.close()
 
         def write(place: Path) -> None:
-            app(["decisions", str(model), "--output", str(place / "labels.csv")], standalone_mode=False)
+            app(["decisions", str(model), "--output", str(place / "labels.csv"), "--overwrite"], standalone_mode=False)
 
         return Operation(_a_file("labels.csv"), write)
     if name == "report":
         text = report.page(detector)
         report.page = lambda model, since=None: text
-        return Operation(_a_file("report.html"), lambda place: report.write_report(detector, place / "report.html"))
+        return Operation(
+            _a_file("report.html"),
+            lambda place: report.write_report(detector, place / "report.html", overwrite=True),
+        )
     if name == "cores":
         sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
         from core_markets import gang
@@ -138,12 +141,13 @@ def operations(name: str, work: Path) -> Operation:
         write_cores(cores_of(other), other, str(work / "old"), raw=False)
         return Operation(
             lambda place: shutil.copytree(work / "old", place),
-            lambda place: write_cores(found, tensor, str(place), raw=False),
+            lambda place: write_cores(found, tensor, str(place), raw=False, overwrite=True),
         )
     kind = name.removeprefix("score ")
     scores = detector.scores("reviewer")
     return Operation(
-        _a_file(f"scores{kind}"), lambda place: put_frame(scores, str(place / f"scores{kind}"), raw=False) and None
+        _a_file(f"scores{kind}"),
+        lambda place: put_frame(scores, str(place / f"scores{kind}"), raw=False, overwrite=True) and None,
     )
 
 

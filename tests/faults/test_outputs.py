@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ from safetensors import SafetensorError
 import ringleader as rl
 from ringleader.cli.app import app
 from ringleader.datasets import marketplace
-from ringleader.errors import StorageError
+from ringleader.errors import ModelFileError, SettingsError, StorageError
+from ringleader.evaluation.results import Results
 from ringleader.runtime import temporary
 from ringleader.runtime.outputs import whole_file
 from ringleader.runtime.temporary import temporary_folder
@@ -29,7 +33,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "model-format-2" / "model"
 
 def test_a_block_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("old")
-    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "x.csv") as temporary:
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "x.csv", overwrite=True) as temporary:
         temporary.write_text("new")
         raise ZeroDivisionError
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
@@ -41,7 +45,7 @@ def test_a_link_is_followed_a_mode_stays_and_a_pipe_is_written_to(tmp_path: Path
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "real.csv").chmod(0o640)
     (tmp_path / "link.csv").symlink_to("real.csv")
-    with whole_file(tmp_path / "link.csv") as temporary:
+    with whole_file(tmp_path / "link.csv", overwrite=True) as temporary:
         temporary.write_text("new")
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text() == "new"
@@ -156,31 +160,26 @@ def run(*words: str | Path) -> None:
 
 def test_cores_do_not_overwrite_a_review_table(tmp_path: Path) -> None:
     (tmp_path / "reviews.csv").write_text("reviewer,product\na,b\n")
-    with pytest.raises(StorageError, match="no list of cores"):
+    with pytest.raises(StorageError, match=r"reviews\.csv exists already"):
         run("cores", GOLDEN, "--output", tmp_path)
     assert (tmp_path / "reviews.csv").read_text() == "reviewer,product\na,b\n"
-    run("cores", GOLDEN, "--output", tmp_path / "new")
-    run("cores", GOLDEN, "--output", tmp_path / "new")
 
 
 def test_cores_neither_remove_nor_replace_blocks_of_another_program(tmp_path: Path) -> None:
     for name in ("block_1.tuples", "block_99.attributes"):
         (tmp_path / name).write_text("of M-Zoom")
-    with pytest.raises(StorageError, match=r"block_\d+\.\w+ is of another program.*--overwrite"):
+    with pytest.raises(StorageError, match=r"block_1\.tuples, .*block_99\.attributes exist already.*--overwrite"):
         run("cores", GOLDEN, "--output", tmp_path)
     assert {path.read_text() for path in tmp_path.iterdir()} == {"of M-Zoom"} and len(list(tmp_path.iterdir())) == 2
     run("cores", GOLDEN, "--output", tmp_path, "--overwrite")
-    assert not (tmp_path / "block_99.attributes").exists()
-    (tmp_path / "block_99.attributes").write_text("of an earlier run")
-    run("cores", GOLDEN, "--output", tmp_path)
     assert not (tmp_path / "block_99.attributes").exists()
 
 
 def test_generate_does_not_overwrite(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("mine")
-    with pytest.raises(StorageError, match=r"labels\.csv already"):
+    with pytest.raises(StorageError, match=r"labels\.csv exists already"):
         run("generate", tmp_path, "--reviews", 1000)
-    with pytest.raises(StorageError, match=r"labels\.csv already"):
+    with pytest.raises(StorageError, match=r"labels\.csv exists already"):
         marketplace(1000).write(tmp_path)
     assert (tmp_path / "labels.csv").read_text() == "mine"
     run("generate", tmp_path, "--reviews", 1000, "--overwrite")
@@ -227,12 +226,135 @@ def test_a_place_that_cannot_be_written_to_ends_in_a_sentence(command: str, plac
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_page_of_others_is_not_overwritten_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OF_A_FILE = {name: words for name, words in OUTPUTS.items() if name not in ("cores", "generate")}
+
+
+@pytest.mark.parametrize("command", [*OF_A_FILE, "report by default"])
+def test_a_file_that_exists_is_replaced_when_asked(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.html").write_text("<p>mine</p>")
-    with pytest.raises(StorageError, match="--output"):
-        run("report", GOLDEN)
-    assert (tmp_path / "report.html").read_text() == "<p>mine</p>"
+    words = [str(word).replace("PLACE", "out") for word in OF_A_FILE.get(command, ("report", GOLDEN))]
+    name = words[-1] if command in OF_A_FILE else "report.html"
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(StorageError, match=rf"^{re.escape(name)} exists already; .*--overwrite$"):
+        run(*words)
+    assert (tmp_path / name).read_text() == "mine"
+    run(*words, "--overwrite")
+    written = (tmp_path / name).read_bytes()
+    assert written != b"mine"
+    with pytest.raises(StorageError, match="exists already"):  # its own file is no exception
+        run(*words)
+    assert (tmp_path / name).read_bytes() == written and os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("command", ["cores", "generate"])
+def test_a_folder_of_results_is_replaced_when_asked(command: str, tmp_path: Path) -> None:
+    words = [str(word).replace("PLACE", str(tmp_path / "out")) for word in OUTPUTS[command]]
+    run(*words)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(StorageError, match=r"exist already; .*--overwrite$"):
+        run(*words)
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+    run(*words, "--overwrite")
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_nothing_is_written_into_the_folder_of_a_model(command: str, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "model")
+    before = sorted(os.listdir(tmp_path / "model"))
+    where = tmp_path / "model" if command in ("cores", "generate") else tmp_path / "model" / "x"
+    words = [str(word).replace("PLACE", str(where)) for word in OUTPUTS[command]]
+    for more in ((), ("--overwrite",)):
+        with pytest.raises(StorageError, match="is the folder of a model, where nothing else is written"):
+            run(*words, *more)
+    assert sorted(os.listdir(tmp_path / "model")) == before
+
+
+@pytest.mark.parametrize("command", OF_A_FILE)
+def test_a_folder_an_address_and_a_name_without_a_kind_are_no_output(command: str, tmp_path: Path) -> None:
+    *words, place = map(str, OF_A_FILE[command])
+    kind = place.removeprefix("PLACE")
+    (tmp_path / f"folder{kind}").mkdir()
+    with pytest.raises(StorageError, match="is a folder; name a file"):
+        run(*words, tmp_path / f"folder{kind}", "--overwrite")
+    with pytest.raises(StorageError, match="is an address; outputs are files of this machine"):
+        run(*words, f"s3://bucket/out{kind}")
+    for name in ("", tmp_path / "out", "-"):
+        with pytest.raises(SettingsError, match=r"cannot write .*; name it \."):
+            run(*words, name)
+    assert os.listdir(tmp_path) == [f"folder{kind}"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "scores.csv")
+    said: list[bytes] = []
+    reader = threading.Thread(target=lambda: said.append((tmp_path / "scores.csv").read_bytes()))
+    reader.start()
+    run("score", GOLDEN, "--mode", "seller", "--output", tmp_path / "scores.csv")
+    reader.join(60)
+    assert said[0].startswith(b"rank,entity,score") and stat.S_ISFIFO((tmp_path / "scores.csv").stat().st_mode)
+
+
+def test_a_table_that_is_read_is_never_the_output(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("reviewer,product\na,b\nc,b\n")
+    (tmp_path / "link.csv").symlink_to("r.csv")
+    line = ("baseline", "degree", tmp_path / "r.csv", "--mode", "reviewer", "--overwrite", "--output")
+    for name in ("r.csv", "link.csv"):
+        with pytest.raises(StorageError, match="is what this command reads"):
+            run(*line, tmp_path / name)
+    assert (tmp_path / "r.csv").read_text() == "reviewer,product\na,b\nc,b\n"
+
+
+def test_a_file_that_appears_while_another_is_written_stays(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="exists already"), whole_file(tmp_path / "x.csv") as temporary:
+        temporary.write_text("mine")
+        (tmp_path / "x.csv").write_text("of somebody who was faster")
+    assert (tmp_path / "x.csv").read_text() == "of somebody who was faster"
+    assert os.listdir(tmp_path) == ["x.csv"]
+
+
+def test_python_replaces_what_exists_when_asked(tmp_path: Path) -> None:
+    model = rl.load(GOLDEN)
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(StorageError, match=r"exists already; .*overwrite=True"):
+        model.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == "mine"
+    assert model.report(tmp_path / "report.html", overwrite=True).read_text(encoding="utf-8") != "mine"
+
+
+def test_a_benchmark_does_not_overwrite_the_results_of_another(tmp_path: Path) -> None:
+    first = Results(tmp_path / "results")
+    for number in (1, 2):
+        first.keep("markets", {"seed": number})
+        first.publish("a machine")
+    (tmp_path / "results" / "README.md").write_text("mine")
+    with pytest.raises(StorageError, match=r"rows\.json, .*tables\.md exist already"):
+        Results(tmp_path / "results")
+    for name in ("rows.json", "tables.md"):
+        (tmp_path / "results" / name).unlink()
+    stopped = Results(tmp_path / "results")  # one that was stopped before its end left a table alone
+    with pytest.raises(StorageError, match=r"markets\.csv exists already"):
+        stopped.keep("markets", {"seed": 3})
+    Results(tmp_path / "results", overwrite=True).keep("markets", {"seed": 3})
+    assert (tmp_path / "results" / "markets.csv").read_text() == "seed\n3\n"
+    assert (tmp_path / "results" / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["model", "reviews.parquet", "report.html"])
+def test_a_demo_replaces_nothing_but_a_demo(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    if name == "model":
+        shutil.copytree(GOLDEN, mine / name)
+    else:
+        (mine / name).write_text("mine")
+    before = sorted(path.name for path in mine.rglob("*"))
+    with pytest.raises((StorageError, ModelFileError), match=rf"{name}.*--overwrite"):
+        run("demo", "--folder", "mine", "--reviews", 1000)
+    assert sorted(path.name for path in mine.rglob("*")) == before
 
 
 def test_a_signal_while_a_temporary_folder_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,7 +307,7 @@ def test_hostile_names_stay_on_their_line(tmp_path: Path, name: str) -> None:
     for kind, width in (("tuples", 6), ("attributes", 2)):
         with (tmp_path / f"block_1.{kind}").open(newline="") as handle:
             assert {len(row) for row in csv.reader(handle)} == {width}
-    cli.write_cores(cores, tensor, str(tmp_path), raw=False)
+    cli.write_cores(cores, tensor, str(tmp_path), raw=False, overwrite=True)
     members = pd.read_csv(tmp_path / "members.csv")
     assert members.loc[members["mode"] == "reviewer", "entity"].str.startswith("'=1+1").all()
     assert len(members) == sum(len(m.codes) for m in cores[0].members.values())
@@ -317,7 +317,9 @@ def test_blocks_of_an_earlier_run_do_not_stay(planted: tuple[SparseTensor, Cores
     tensor, cores = planted
     (tmp_path / "block_9.md").write_text("not ours")
     write_blocks(cores, tensor, tmp_path)
-    write_blocks(cores[:1], tensor, tmp_path)
+    with pytest.raises(StorageError, match=r"block_1\.attributes, .* exist already.*overwrite=True"):
+        write_blocks(cores[:1], tensor, tmp_path)
+    write_blocks(cores[:1], tensor, tmp_path, overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["block_1.attributes", "block_1.tuples", "block_9.md"]
 
 

@@ -12,7 +12,7 @@ import typer
 
 from ringleader.baselines.registry import baseline, baseline_names, baseline_needs_labels, baseline_summary
 from ringleader.cli import completion
-from ringleader.cli.options import Json, Mode, OutputFile, Raw, Seed, TargetName, Top
+from ringleader.cli.options import Json, Mode, OutputFile, Overwrite, Raw, Seed, TargetName, Top
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.rows import check_output, say_written, show_first, write_frame
 from ringleader.cli.terminal import VOICE, note, print_json, print_table
@@ -42,6 +42,7 @@ def command(
     top: Top = None,
     output: OutputFile = None,
     raw: Raw = False,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeat for more.")
@@ -58,7 +59,7 @@ def command(
         return
     if name is None or reviews is None or mode is None:
         raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
-    check_output(output)
+    check_output(output, overwrite=overwrite, inputs=(reviews, reading.labels))
     quiet = VOICE.quiet or as_json
     values = parse_settings(settings)
     model = baseline(name, **{"random_state": seed, **values})
@@ -76,7 +77,7 @@ def command(
     if top is not None:
         frame = frame.head(top)
     if output:
-        write_frame(frame, output, raw=raw)
+        write_frame(frame, output, raw=raw, overwrite=overwrite)
     if as_json:
         about = {"baseline": name, "mode": mode, "seed": seed, "settings": values, "seconds": round(seconds, 3)}
         about |= {"rejected": tables.rejected, "warnings": tables.warnings}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.options import Json
+from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import SettingsError
 from ringleader.wording import json_ready
@@ -54,6 +54,7 @@ def command(
             "--device", metavar="cpu|cuda", help="For speed: cuda has sweeps on a GPU; of 60,000,000 reviews."
         ),
     ] = "cpu",
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Measure how good it is, and how fast, beside other methods in the same run.
@@ -68,7 +69,6 @@ def command(
     def say(text: str) -> None:
         note(text, quiet=as_json)
 
-    results = Results(out)
     runs: dict[str, Callable[[], pd.DataFrame]] = {
         "paper": lambda: _paper(results, quick, reviews, seeds, say),
         "detection": lambda: _detection(results, reviews or 150_000, seeds or 5, say),
@@ -81,6 +81,7 @@ def command(
         raise SettingsError(f"--quick is for paper; make {what} smaller with --reviews and --seeds")
     if device not in ("cpu", "cuda") or (device == "cuda" and what != "speed"):
         raise SettingsError(f"--device is {device!r} for {what}; choose cpu, or cuda for speed")
+    results = Results(out, overwrite=overwrite)
     rows = runs[what]().to_dict("records")
     if as_json:
         print_json({"benchmark": what, "rows": rows})

@@ -11,7 +11,8 @@ from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, Overwrite, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
 from ringleader.cli.terminal import VOICE, note, print_json
-from ringleader.errors import StorageError
+from ringleader.errors import SettingsError, StorageError
+from ringleader.runtime.outputs import check_writable, reason_of
 from ringleader.wording import counted, free_name
 
 if TYPE_CHECKING:
@@ -39,15 +40,17 @@ def command(
 
     Example: ringleader cores model --output cores
     """
-    if output and not overwrite:
-        _refuse_other_files(Path(output))
+    if output is not None:
+        if not output:
+            raise SettingsError("the folder has no name; say where to write the cores")
+        check_writable(*_files(Path(output)), overwrite=overwrite)
     snapshot = open_snapshot(model)
     cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
         cores = cores[:top]
     frame = with_verdicts(cores.frame(tensor), snapshot, cores)
     if output:
-        write_cores(cores, tensor, output, raw=raw, table=frame)
+        write_cores(cores, tensor, output, raw=raw, overwrite=overwrite, table=frame)
     if as_json:
         members = cores.members_frame(tensor)
         rows = [
@@ -68,28 +71,11 @@ def command(
     show_first(frame, every=top is not None, write="DIR")
 
 
-def _refuse_other_files(folder: Path) -> None:
-    """Lists of cores replace earlier ones; a file of the same name that is none, such as a review table, stays.
+def _files(folder: Path) -> list[Path]:
+    """What is written to a folder, or replaced or removed there."""
+    from ringleader.cores.tables import block_files
 
-    Blocks are replaced or removed where the folder has our ``cores.csv``: other programs write files of these names.
-    """
-    from ringleader.cores.tables import BLOCK
-
-    try:
-        there = sorted(path.name for path in folder.iterdir())
-    except OSError:  # it is not there, or cannot be read or written either
-        there = []
-    block = next((name for name in there if BLOCK.fullmatch(name)), None)
-    if block is not None and "cores.csv" not in there:
-        raise StorageError(f"{folder / block} is of another program; choose another folder, or --overwrite")
-    for name in ("cores.csv", "members.csv", "reviews.csv"):
-        try:
-            with (folder / name).open("rb") as handle:
-                header = handle.read(80)
-        except OSError:
-            continue
-        if header.strip(b'"')[:4] != b"core":
-            raise StorageError(f"{folder / name} is no list of cores; choose another folder, or --overwrite")
+    return [*(folder / name for name in ("cores.csv", "members.csv", "reviews.csv")), *block_files(folder)]
 
 
 def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:
@@ -101,7 +87,13 @@ def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.D
 
 
 def write_cores(
-    cores: Cores, tensor: SparseTensor, folder: str, *, raw: bool, table: pd.DataFrame | None = None
+    cores: Cores,
+    tensor: SparseTensor,
+    folder: str,
+    *,
+    raw: bool,
+    overwrite: bool = False,
+    table: pd.DataFrame | None = None,
 ) -> None:
     """cores.csv (``table``, where it says more), members.csv, reviews.csv, and the two files of each block."""
     from ringleader.cores import write_blocks
@@ -110,13 +102,15 @@ def write_cores(
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot make the folder {folder}: {error.strerror or error}; choose another") from error
+        raise StorageError(f"cannot make the folder {folder}: {reason_of(error)}; choose another") from error
     tables = {
         "cores": cores.frame(tensor) if table is None else table,
         "members": cores.members_frame(tensor),
         "reviews": cores.reviews_frame(tensor),
     }
-    changed = [put_frame(table, str(target / f"{name}.csv"), raw=raw) for name, table in tables.items()]
-    write_blocks(cores, tensor, target)
+    changed = [
+        put_frame(table, str(target / f"{name}.csv"), raw=raw, overwrite=overwrite) for name, table in tables.items()
+    ]
+    write_blocks(cores, tensor, target, overwrite=overwrite)
     if any(changed):
         note_changed()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringleader.cli.options import Json, ModelFolder, OutputFile, Raw
+from ringleader.cli.options import Json, ModelFolder, OutputFile, Overwrite, Raw
 from ringleader.cli.rows import check_output, put_frame, say_written, show_first, write_frame
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import ModelFileError
@@ -24,6 +24,7 @@ def command(
         bool, typer.Option("--log", help="Every event with who, when and why, not the labels that follow from them.")
     ] = False,
     raw: Raw = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Show or write what was decided in the console, as labels that `fit --labels` takes.
@@ -32,7 +33,7 @@ def command(
 
     Example: ringleader decisions model --output labels.csv
     """
-    check_output(output)
+    check_output(output, overwrite=overwrite)
     from ringleader.console.decisions import DecisionStore, has_decisions
     from ringleader.snapshot.folder import is_model
 
@@ -46,7 +47,8 @@ def command(
         frame = event_frame(store) if log else label_frame(store)
         store.close()
     if output is not None:
-        changed = put_frame(frame, output, raw=raw) if as_json else write_frame(frame, output, raw=raw)
+        write = put_frame if as_json else write_frame
+        changed = write(frame, output, raw=raw, overwrite=overwrite)
         if as_json:
             print_json({"output": output, "rows": len(frame), "names_changed": changed})
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringleader.cli.options import Json
+from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.wording import cell, harmless, json_ready
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.labels import Labels
 
+FOLDER = "ringleader-demo"
+"""The demo's own folder: a demo that is there is replaced."""
 FIRST_RUN = "learning; the first run compiles the kernels too, which takes most of its time, and is done once"
 TOP, CORES = 10, 5
 HOLDOUT = 0.2
@@ -29,9 +31,10 @@ HOLDOUT = 0.2
 
 
 def command(
-    folder: Annotated[str, typer.Option("--folder", metavar="DIR", help="Where to write.")] = "ringleader-demo",
+    folder: Annotated[str, typer.Option("--folder", metavar="DIR", help="Where to write.")] = FOLDER,
     reviews: Annotated[int, typer.Option("--reviews", help="How many reviews to make.")] = 50_000,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another market.")] = 0,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Generate a marketplace, learn from its few labels, and show who is suspicious, who acts together, and why.
@@ -42,9 +45,11 @@ def command(
         raise SettingsError("the folder has no name; say where to write")
     from ringleader.cli.progress import stop_signals, sweep_bar
     from ringleader.datasets.marketplace import marketplace
+    from ringleader.datasets.marketplace.generate import FILES
     from ringleader.detector import RingDetector
     from ringleader.known.labels import read_labels
     from ringleader.report import write_report
+    from ringleader.runtime.outputs import check_writable
     from ringleader.snapshot.folder import is_free, is_model
     from ringleader.tensor.encode import read_reviews
 
@@ -52,7 +57,11 @@ def command(
     target = Path(folder)
     if not is_free(target / "model") and not is_model(target / "model"):
         raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
-    marketplace(reviews, seed=seed).write(target, overwrite=is_model(target / "model"))
+    overwrite = overwrite or (folder == FOLDER and is_model(target / "model"))
+    check_writable(*(target / name for name in (*FILES, "report.html")), overwrite=overwrite)
+    if is_model(target / "model") and not overwrite:
+        raise ModelFileError(f"{target / 'model'} is a model; choose another --folder, or replace it with --overwrite")
+    marketplace(reviews, seed=seed).write(target, overwrite=overwrite)
     tensor = read_reviews(target / "reviews.parquet")
     known = read_labels(target / "labels.csv")
     note(
@@ -67,7 +76,7 @@ def command(
         model.fit(tensor, known, callback=bar, checkpoint=target / "model")
     truth = read_labels(target / "truth.csv")
     story = _story(model, truth)
-    page = write_report(model, target / "report.html")
+    page = write_report(model, target / "report.html", overwrite=overwrite)
     files = {"folder": folder, "model": str(target / "model"), "report": str(page)}
     story |= {**files, "seconds": round(time.perf_counter() - started, 3)}
     if as_json:

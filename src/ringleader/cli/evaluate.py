@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ringleader.cli.models import open_detector
-from ringleader.cli.options import Json, ModelFolder
+from ringleader.cli.options import Encoding, Json, ModelFolder
 from ringleader.cli.reading import unknown_lines
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import LabelError
@@ -21,6 +21,7 @@ def command(
     include_known: Annotated[
         bool, typer.Option("--include-known", help="Also count the accounts the model was given labels for.")
     ] = False,
+    encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
     """Measure scores on your own labels: AUC, average precision, precision at a budget, calibration.
@@ -32,7 +33,7 @@ def command(
     from ringleader.evaluation.truth import evaluate, read_truth
 
     detector = open_detector(model)
-    labels = read_truth(detector, truth)
+    labels = read_truth(detector, truth, encoding=encoding)
     results = evaluate(detector, labels, include_known=include_known)
     if not results:
         raise LabelError(

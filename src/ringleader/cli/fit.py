@@ -237,6 +237,8 @@ def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
         if not store.is_model(out):
             raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
     elif not resume:
+        if not store.is_model(out):
+            raise ModelFileError(f"{out} holds other things than a model; choose another folder")
         raise ModelFileError(f"{out} exists; go on with it by --resume, or replace it by --overwrite")
 
 

@@ -10,7 +10,7 @@ import typer
 from ringleader.cli import completion
 from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import VOICE, print_json
-from ringleader.errors import SettingsError, StorageError
+from ringleader.errors import SettingsError
 from ringleader.wording import counted
 
 
@@ -55,10 +55,9 @@ def command(
         raise SettingsError("--kind goes with --tastes; without it choose --difficulty")
     from ringleader.datasets import marketplace, taste_market
     from ringleader.datasets.marketplace.generate import FILES
+    from ringleader.runtime.outputs import check_writable
 
-    there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
-    if there and not overwrite:  # said before the work, and asked again when it is written
-        raise StorageError(f"{folder} holds {' and '.join(there)} already; choose another folder, or --overwrite")
+    check_writable(*(os.path.join(folder, name) for name in FILES), overwrite=overwrite)
     if tastes:
         market = taste_market(reviews, kind=kind or "everything", seed=seed)
     else:

@@ -71,7 +71,9 @@ TempDirectory = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", metavar="NAME", help="Of text files, such as latin-1; UTF-8 or UTF-16 by default."),
+    typer.Option(
+        "--encoding", metavar="NAME", help="Of text files, such as latin-1; UTF-8, UTF-16 or UTF-32 by default."
+    ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]

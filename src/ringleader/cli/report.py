@@ -8,43 +8,41 @@ from typing import Annotated
 
 import typer
 
-from ringleader.cli.options import Json
-from ringleader.cli.rows import refuse_model_folder
+from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import print_json
-from ringleader.errors import SettingsError, StorageError
+from ringleader.errors import SettingsError
+from ringleader.runtime.outputs import check_writable
 from ringleader.wording import harmless
 
 
 def command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model; an unfinished fit counts.")],
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="The page to write; report.html by default.")
-    ] = None,
+        str, typer.Option("--output", metavar="FILE", help="The page to write; report.html by default.")
+    ] = "report.html",
     since: Annotated[
         str | None,
         typer.Option(
             "--since", metavar="OTHER_MODEL", help="An earlier model: say who rose and fell, and what is new."
         ),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: who to look at and why, groups, charts, settings.
 
     The page holds no script and loads nothing. Example: ringleader report model --output report.html
     """
-    if output is None:
-        output = "report.html"
-        if Path(output).exists() and not _is_report(Path(output)):
-            raise StorageError(f"{output} is there and no report of ringleader; say where to write with --output FILE")
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")
-    refuse_model_folder(output)
+    check_writable(output, overwrite=overwrite)
     from ringleader.cli.models import open_detector
     from ringleader.report import write_report
 
     started = time.perf_counter()
     detector = open_detector(model)
-    path = write_report(detector, output, open_detector(since) if since is not None else None)
+    earlier = open_detector(since) if since is not None else None
+    path = write_report(detector, output, earlier, overwrite=overwrite)
     size, seconds = path.stat().st_size, time.perf_counter() - started
     if as_json:
         print_json({"model": model, "report": str(path), "bytes": size, "complete": detector.complete_,
@@ -55,11 +53,3 @@ def command(
     print(
         f"report written to {harmless(str(path), 400)} ({size / 1000:,.0f} kB, {seconds:.1f} s); open it in a browser"
     )
-
-
-def _is_report(path: Path) -> bool:
-    """Whether a file is a page that this command wrote."""
-    try:
-        return b"ringleader" in path.read_bytes()[:4096].lower()
-    except OSError:
-        return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import VOICE, note, print_table
 from ringleader.errors import SettingsError, StorageError
+from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 from ringleader.wording import counted, defused
 
 if TYPE_CHECKING:
@@ -19,45 +20,37 @@ SHOWN = 20
 KINDS = (".csv", ".parquet", ".jsonl", ".xlsx")
 
 
-def check_output(output: str | None) -> None:
-    """Refuses a file of no known kind, or of a model, before the work and not after it."""
-    if output is not None and Path(output).suffix not in KINDS:
+def check_output(output: str | None, *, overwrite: bool, inputs: Iterable[str | None] = ()) -> None:
+    """Refuses an output before the work and not after it: of no known kind, not to be written, or read as an input."""
+    if output is None:
+        return
+    if Path(output).suffix not in KINDS:
         raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet, .jsonl or .xlsx")
-    if output is not None:
-        refuse_model_folder(output)
+    check_writable(output, overwrite=overwrite)
+    if os.path.exists(output) and any(i and os.path.exists(i) and os.path.samefile(i, output) for i in inputs):
+        raise StorageError(f"{output} is what this command reads; choose another name for the output")
 
 
-def refuse_model_folder(output: str) -> None:
-    """A model's folder holds its files alone: another one could take the name of a part."""
-    from ringleader.snapshot.folder import is_model
-
-    folder = Path(os.path.realpath(output)).parent
-    if is_model(folder):
-        raise StorageError(f"{folder} is the folder of a model, where nothing else is written; choose another")
-
-
-def write_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
+def write_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool) -> bool:
     """A table to a file of the kind its name says. Returns whether names were changed: in CSV and XLSX they may be."""
-    changed = put_frame(frame, output, raw=raw)
+    changed = put_frame(frame, output, raw=raw, overwrite=overwrite)
     if changed:
         note_changed(Path(output).suffix)
     return changed
 
 
-def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
+def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool) -> bool:
     """As ``write_frame``, and says nothing."""
     from ringleader.cores.tables import quoting_of
-    from ringleader.runtime.outputs import reason_of, whole_file
     from ringleader.tables.spreadsheets import write_spreadsheet
 
-    check_output(output)
     path = Path(output)
     safe = frame
     if path.suffix == ".xlsx" or (path.suffix == ".csv" and not raw):
         safe = frame.apply(_defused).set_axis([defused(str(name)) for name in frame.columns], axis=1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary:
+        with whole_file(path, overwrite=overwrite) as temporary:
             if path.suffix == ".parquet":
                 frame.to_parquet(temporary, index=False)
             elif path.suffix == ".jsonl":
@@ -73,23 +66,21 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool) -> bool:
     return not safe.equals(frame)
 
 
-def write_tables(tables: Iterator[pa.Table], output: str) -> int:
+def write_tables(tables: Iterator[pa.Table], output: str, *, overwrite: bool) -> int:
     """Arrow tables of the same columns to one Parquet file, as they come; returns the rows."""
     import pyarrow.parquet as pq
-
-    from ringleader.runtime.outputs import whole_file
 
     path, first = Path(output), next(tables)
     rows: int = first.num_rows
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
+        with whole_file(path, overwrite=overwrite) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
             writer.write_table(first)
             for table in tables:
                 writer.write_table(table)
                 rows += table.num_rows
     except OSError as error:
-        raise StorageError(f"cannot write {output}: {error.strerror or error}; choose another place") from error
+        raise StorageError(f"cannot write {output}: {reason_of(error)}; choose another place") from error
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringleader.cli.models import open_snapshot
-from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Raw, TargetName, Top
+from ringleader.cli.options import Json, Mode, ModelFolder, OutputFile, Overwrite, Raw, TargetName, Top
 from ringleader.cli.rows import check_output, say_written, show_first, write_frame, write_tables
 from ringleader.cli.terminal import note, print_json
 from ringleader.errors import SettingsError
@@ -34,6 +34,7 @@ def command(
     top: Top = None,
     output: OutputFile = None,
     raw: Raw = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Rank entities (or reviews) by suspicion.
@@ -46,7 +47,7 @@ def command(
         raise SettingsError("--target goes with --mode: reviews have a score, and no targets")
     if reviews and (unlabelled or since or min_reviews):
         raise SettingsError("--unlabelled, --since and --min-reviews go with --mode: they choose accounts")
-    check_output(output)
+    check_output(output, overwrite=overwrite)
     snapshot = open_snapshot(model)
     if mode is not None and target is None and (targets := snapshot.target_names(mode)):
         target = targets[0]
@@ -54,7 +55,8 @@ def command(
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
     everybody = top is None and not (unlabelled or since or min_reviews or as_json)
     if mode is not None and output and output.endswith(".parquet") and everybody and _has_names(snapshot, mode):
-        say_written(write_tables(snapshot.ranked_batches(mode, target), output), output)
+        rows = write_tables(snapshot.ranked_batches(mode, target), output, overwrite=overwrite)
+        say_written(rows, output)
         return
     frame = review_frame(snapshot) if reviews else snapshot.scores(mode or "", target)
     if mode is not None:
@@ -62,7 +64,7 @@ def command(
     if top is not None:
         frame = frame.head(top)
     if output:
-        write_frame(frame, output, raw=raw)
+        write_frame(frame, output, raw=raw, overwrite=overwrite)
     if as_json:
         print_json({"model": model, "mode": mode, "target": target, "rows": frame.to_dict("records")})
     elif output:

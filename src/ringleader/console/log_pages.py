@@ -88,11 +88,13 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         return Response(text, media_type=kind, headers=headers)
 
     @router.post("/decisions/import")
-    async def preview(request: Request, file: Annotated[UploadFile, File()]) -> Response:
+    async def preview(
+        request: Request, file: Annotated[UploadFile, File()], encoding: Annotated[str, Form(max_length=40)] = ""
+    ) -> Response:
         served, name = live.served, Path(file.filename or "file").name
 
         def compared() -> Response:
-            about = compare(pages, served, read_upload(file))
+            about = compare(pages, served, read_upload(file, encoding))
             stage = staged.add(about.pop("drafts"))
             return pages.render(request, served, "preview.html.j2", **about, stage=stage, file=name)
 
@@ -181,7 +183,7 @@ def exported(store: DecisionStore, form: str) -> tuple[str, str]:
     return out.getvalue(), "text/csv"
 
 
-def read_upload(file: UploadFile) -> Labels:
+def read_upload(file: UploadFile, encoding: str = "") -> Labels:
     """The labels of a file that somebody sent; its name says only of which kind it is."""
     kind = Path(file.filename or "").suffix.lower()
     if kind not in KINDS:
@@ -191,7 +193,7 @@ def read_upload(file: UploadFile) -> Labels:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels{kind}"
         path.write_bytes(file.file.read())
-        return read_labels(path)
+        return read_labels(path, encoding=encoding.strip() or None)
 
 
 def compare(pages: Pages, served: Served, labels: Labels) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ringleader.cores.group import Core
 from ringleader.errors import StorageError
-from ringleader.runtime.outputs import whole_file
+from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import free_name, plural
@@ -21,7 +21,7 @@ from ringleader.wording import free_name, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK = re.compile(r"block_(\d+)\.(?:attributes|tuples)")
+BLOCK = re.compile(r"block_\d+\.(?:attributes|tuples)")
 
 
 def frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
@@ -76,20 +76,22 @@ def reviews_frame(cores: Sequence[Core], tensor: SparseTensor) -> pd.DataFrame:
     return pd.DataFrame(columns | {free_name("count", tensor.modes): tensor.counts[cells]})
 
 
-def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.PathLike[str]) -> Path:
+def write_blocks(
+    cores: Sequence[Core], tensor: SparseTensor, folder: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
     """Write block_1.attributes, block_1.tuples, block_2.attributes and so on into ``folder``, made where missing.
 
     ``attributes`` has a line ``mode,value`` for every value a block takes, modes counted from 0; ``tuples`` a line for
     every review, its values in the order of the modes and its count last. Values with commas are quoted, as in CSV.
-    Blocks of an earlier run that are not written anew go.
+    Files of blocks that are there are refused, unless they are to be overwritten; then they are replaced or removed.
     """
     target = Path(folder)
+    check_writable(*block_files(target), target / "block_1.tuples", overwrite=overwrite)
     try:
         target.mkdir(parents=True, exist_ok=True)
         numbers = {str(core.number) for core in cores}
-        for old in target.iterdir():
-            block = BLOCK.fullmatch(old.name)
-            if block and block[1] not in numbers:
+        for old in block_files(target):
+            if old.name.partition(".")[0].removeprefix("block_") not in numbers:
                 old.unlink()
         for core in cores:
             codes = tensor.coordinates[core.cells]
@@ -99,14 +101,23 @@ def write_blocks(cores: Sequence[Core], tensor: SparseTensor, folder: str | os.P
             for name, rows in (("attributes", taken), ("tuples", tuples)):
                 path = target / f"block_{core.number}.{name}"
                 with (
-                    whole_file(path) as temporary,
+                    whole_file(path, overwrite=overwrite) as temporary,
                     temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle,
                 ):
                     csv.writer(handle, lineterminator="\n", quoting=quoting_of(*values)).writerows(rows)
     except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(f"cannot write the cores into {target}: {reason}; choose another folder") from error
+        raise StorageError(
+            f"cannot write the cores into {target}: {reason_of(error)}; choose another folder"
+        ) from error
     return target
+
+
+def block_files(folder: Path) -> list[Path]:
+    """Files in a folder that are called as those of blocks; none where it is missing or cannot be read."""
+    try:
+        return sorted(path for path in folder.iterdir() if BLOCK.fullmatch(path.name))
+    except OSError:
+        return []
 
 
 def _text(tensor: SparseTensor, mode: int | None, span: tuple[int, int] | None, end: int) -> str:

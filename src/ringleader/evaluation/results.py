@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ringleader.errors import StorageError
-from ringleader.runtime.outputs import whole_file
+from ringleader.runtime.outputs import check_writable, whole_file
 from ringleader.wording import cell, json_ready
 
 RowDict = dict[str, Any]
@@ -28,27 +29,31 @@ Figures = Callable[[Mapping[str, pd.DataFrame]], Mapping[str, str]]
 class Results:
     """Rows by table, in memory and, where there is a folder, on disk."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
+        """overwrite : whether files of an earlier run may be replaced; else they are refused."""
         self.folder = Path(folder) if folder is not None else None
+        self.overwrite = overwrite
+        self.written: set[str] = set()
         self.rows: dict[str, list[RowDict]] = {}
         if self.folder is not None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise _cannot(self.folder, error) from error
+            check_writable(self.folder / "rows.json", self.folder / "tables.md", overwrite=overwrite)
 
     def keep(self, table: str, row: RowDict) -> None:
-        """Stores a row. The first row of a table decides its columns and overwrites the file of an earlier run."""
+        """Stores a row. The first row of a table decides its columns."""
         self.rows.setdefault(table, []).append(row)
         if self.folder is None:
             return
         columns = list(self.rows[table][0])
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_text(row.get(column)) for column in columns] for row in self.rows[table])
         try:
-            path = self.folder / f"{table}.csv"
-            with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(columns)
-                writer.writerows([_text(row.get(column)) for column in columns] for row in self.rows[table])
+            self._write(f"{table}.csv", text.getvalue())
         except OSError as error:
             raise _cannot(self.folder, error) from error
 
@@ -78,8 +83,9 @@ class Results:
         assert self.folder is not None  # publish looked
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        with whole_file(path, overwrite=self.overwrite or name in self.written) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        self.written.add(name)
 
 
 def markdown_of_tables(frames: Mapping[str, pd.DataFrame]) -> str:

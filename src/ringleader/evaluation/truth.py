@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any) -> Labels:
+def read_truth(detector: RingDetector, source: str | os.PathLike[str] | Any, *, encoding: str | None = None) -> Labels:
     """The truth: numbers where the model learned numbers, unless all of them are 1 or 0; those are read as labels."""
     if detector.labels_ is None or detector.labels_.target_kind == "binary":
-        return read_labels(source)
-    numbers = read_labels(source, target_kind="real")
+        return read_labels(source, encoding=encoding)
+    numbers = read_labels(source, target_kind="real", encoding=encoding)
     yes_or_no = {label.value for label in numbers.entries} <= {0.0, 1.0}
-    return read_labels(source) if yes_or_no else numbers
+    return read_labels(source, encoding=encoding) if yes_or_no else numbers
 
 
 def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = False) -> list[dict[str, Any]]:
@@ -45,15 +45,17 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
     return results
 
 
-def evaluate_frame(model: RingDetector, truth: Any, *, include_known: bool = False) -> pd.DataFrame:
+def evaluate_frame(
+    model: RingDetector, truth: Any, *, include_known: bool = False, encoding: str | None = None
+) -> pd.DataFrame:
     """The figures as a table: a row for each mode and target of the truth.
 
     truth : Labels, or a table or file of mode, entity, label[, target]. Accounts whose label the model was given are
-    left out, unless ``include_known``.
+    left out, unless ``include_known``. encoding : of a text file, as in ``read_labels``.
     """
     import pandas as pd
 
-    labels = truth if isinstance(truth, Labels) else read_truth(model, truth)
+    labels = truth if isinstance(truth, Labels) else read_truth(model, truth, encoding=encoding)
     warn_of(unmatched(labels, model.tensor_))
     results = evaluate(model, labels, include_known=include_known)
     if not results:

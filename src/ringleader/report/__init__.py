@@ -10,7 +10,7 @@ from ringleader.detector import RingDetector
 from ringleader.errors import StorageError
 from ringleader.plot.charts import Chart
 from ringleader.report import build, render, shrink
-from ringleader.runtime.outputs import whole_file
+from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 
 __all__ = ["LARGEST", "page", "write_report"]
 
@@ -45,14 +45,20 @@ def _that_fit(text: bytes) -> int:
     return max(sum(end - start >= over for start in starts) - 1, 0)
 
 
-def write_report(model: RingDetector, path: str | os.PathLike[str], since: RingDetector | None = None) -> Path:
-    """Writes the report of a model to a file, and returns its path. since : an earlier model to compare with."""
+def write_report(
+    model: RingDetector, path: str | os.PathLike[str], since: RingDetector | None = None, *, overwrite: bool = False
+) -> Path:
+    """Writes the report of a model to a file, and returns its path. since : an earlier model to compare with.
+
+    A file that exists is refused, unless it is to be overwritten.
+    """
+    check_writable(path, overwrite=overwrite)
     target = Path(path)
     text = page(model, since)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as temporary:
+        with whole_file(target, overwrite=overwrite) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise StorageError(f"cannot write the report to {target}: {error.strerror or error}; choose another") from error
+        raise StorageError(f"cannot write the report to {target}: {reason_of(error)}; choose another") from error
     return target

@@ -1,4 +1,4 @@
-"""Files that appear whole: written beside their name, synced to disk, then renamed.
+"""Files that appear whole: written beside their name, synced to disk, then renamed. What exists is replaced when asked.
 
 Whatever interrupts a write, a full disk or a kill, what stood under the name stays as it was.
 """
@@ -6,6 +6,8 @@ Whatever interrupts a write, a full disk or a kill, what stood under the name st
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
 import re
 import secrets
@@ -13,6 +15,15 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ringleader.errors import StorageError
+from ringleader.runtime.stores import is_url
+
+MANIFEST, MODEL_FORMAT = "manifest.json", "ringleader-model"
+"""The file by which a folder is known as that of a model, and what it says of its format."""
+LARGEST_MANIFEST = 1 << 28
+"""Bytes of a manifest; a larger one is none of ours."""
+SHOWN = 3
+"""Files that a message names; the others it counts."""
 LONGEST_STEM = 100
 """Characters of a name that its temporary file repeats, so that a long name stays a valid one."""
 
@@ -21,25 +32,96 @@ PARTIAL = re.compile(r"\.(?P<stem>.+)\.(?P<process>\d+)-[0-9a-f]{8}\.partial", r
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary path beside ``path`` to write to; behind the block it is synced and takes the name of ``path``.
 
-    Where the block fails, the temporary file is removed. A link is followed; a pipe or a device is written to as it is.
+    What ``check_writable`` refuses is refused. Where the block fails, the temporary file is removed. A link is
+    followed; a pipe or a device is written to as it is.
     """
+    check_writable(path, overwrite=overwrite)
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file() and not target.is_dir():
+    if target.exists() and not target.is_file():
         yield target
         return
     temporary = temporary_beside(target)
     try:
         yield temporary
         sync_file(temporary)
+        check_writable(path, overwrite=overwrite)  # whoever wrote meanwhile
         temporary.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def check_writable(*paths: str | os.PathLike[str], overwrite: bool = False) -> None:
+    """Refuses files that must not be written, by name: before the work, and again when they are written.
+
+    Refused are files that exist, unless they may be overwritten; folders; files in the folder of a model, which holds
+    its own alone, or where nobody may write; and addresses. Pipes and devices may be written to.
+    """
+    found = {os.fspath(path): _is_there(os.fspath(path)) for path in paths}
+    plain = {path: is_there for path, is_there in found.items() if is_there is not None}
+    for folder in {Path(os.path.realpath(path)).parent for path in plain}:
+        _check_folder(folder)
+    there = [path for path, is_there in plain.items() if is_there]
+    if there and not overwrite:
+        others = f" and {len(there) - SHOWN:,} more" if len(there) > SHOWN else ""
+        verb, them = ("exists", "it") if len(there) == 1 else ("exist", "them")
+        named = f"{', '.join(there[:SHOWN])}{others} {verb} already"
+        raise StorageError(f"{named}; choose another name, or replace {them} with --overwrite")
+
+
+def _is_there(path: str) -> bool | None:
+    """Whether a plain file is there; None for a pipe or a device. What can never be a file is refused."""
+    if is_url(path):
+        raise StorageError(
+            f"{path} is an address; outputs are files of this machine: write one here, and copy it there"
+        )
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {reason_of(error)}; choose another place") from error
+    if stat.S_ISDIR(mode):
+        raise StorageError(f"{path} is a folder; name a file")
+    return True if stat.S_ISREG(mode) else None
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuses a folder in which nothing can or may be written; one that is missing will be made."""
+    if is_model_folder(folder):
+        raise StorageError(f"{folder} is the folder of a model, where nothing else is written; choose another")
+    nearest = next((parent for parent in (folder, *folder.parents) if os.path.lexists(parent)), folder)
+    if not nearest.is_dir():
+        raise StorageError(
+            f"cannot write into {folder}: {nearest}: {os.strerror(errno.ENOTDIR)}; choose another folder"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise StorageError(f"cannot write into {folder}: writing in {nearest} is denied; choose another folder")
+
+
+def is_model_folder(folder: Path) -> bool:
+    """Whether a folder of this machine is that of a model, in whatever state the model may be."""
+    manifest = folder / MANIFEST
+    try:
+        if not manifest.is_file():  # a pipe would be waited for
+            return False
+        with manifest.open("rb") as handle:
+            return is_manifest_text(handle.read(LARGEST_MANIFEST))
+    except OSError:
+        return False
+
+
+def is_manifest_text(content: bytes) -> bool:
+    """Whether a file is the manifest of a model, in whatever state the rest of it may be."""
+    try:
+        return bool(json.loads(content).get("format") == MODEL_FORMAT)
+    except (ValueError, AttributeError, RecursionError):
+        return False
 
 
 def temporary_beside(target: Path) -> Path:

@@ -34,6 +34,7 @@ from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from, content_of
 from ringleader.snapshot.folder import KEEP, Stored
 from ringleader.snapshot.lock import writing
+from ringleader.snapshot.manifest import MANIFEST
 from ringleader.snapshot.memory import check_memory
 from ringleader.snapshot.meta import HISTORY_COLUMNS
 from ringleader.snapshot.parameters import (
@@ -319,6 +320,11 @@ def _resumed_state(
     if old is None:
         return None
     reasons = what_changed(old, tensor, labels, covariates, parameters, config)
+    if reasons and old.name == MANIFEST and old.meta["complete"]:
+        raise ResumeError(
+            f"there is no stopped fit in {old.folder} to go on with: its model is complete, and another than this one "
+            f"would be ({'; '.join(reasons)}); replace it with --overwrite, or choose another folder"
+        )
     if reasons:
         raise ResumeError(
             f"the fit in {old.folder} cannot be resumed: {'; '.join(reasons)}; "

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ringleader.errors import ModelFileError
+from ringleader.runtime import outputs
 from ringleader.snapshot.place import Place
 from ringleader.version import __version__
 
-FORMAT = "ringleader-model"
+FORMAT, MANIFEST = outputs.MODEL_FORMAT, outputs.MANIFEST
 VERSION, UNDIVIDED = 4, 3
 """Format 4 has parts in several files; a model without any is written as format 3. Format 2 has no batches and no
 earlier generations, format 1 nothing that follows from a model but its heads."""
-MANIFEST = "manifest.json"
 LIBRARIES = ("numpy", "numba", "pyarrow", "safetensors")
-LARGEST = 1 << 28
-"""Bytes of a manifest; a larger one is none of ours."""
 MOST_ROWS = 1 << 50
 """Rows of an array."""
 
@@ -55,9 +53,11 @@ def read_manifest(place: Place, name: str = MANIFEST) -> Manifest:
     path = f"{str(place).rstrip('/')}/{name}"
     try:
         with place.open(name) as handle:
-            content = handle.read(LARGEST + 1)
-        manifest = json.loads(content) if len(content) <= LARGEST else None
-    except (ValueError, OSError, RecursionError) as error:
+            content = handle.read(outputs.LARGEST_MANIFEST + 1)
+        manifest = json.loads(content) if len(content) <= outputs.LARGEST_MANIFEST else None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"{path} was not written by ringleader")
@@ -82,12 +82,20 @@ def read_manifest(place: Place, name: str = MANIFEST) -> Manifest:
 
 
 def is_manifest(place: Place, name: str = MANIFEST) -> bool:
-    """Whether a file is a manifest of ours, in whatever state the rest of it may be."""
+    """Whether a file is a manifest of ours, in whatever state the rest may be. Raises where it may not be read."""
     try:
         with place.open(name) as handle:
-            return bool(json.loads(handle.read(LARGEST)).get("format") == FORMAT)
-    except (OSError, ValueError, AttributeError, RecursionError):
+            return outputs.is_manifest_text(handle.read(outputs.LARGEST_MANIFEST))
+    except PermissionError as error:
+        raise _unreadable(f"{str(place).rstrip('/')}/{name}", error) from error
+    except OSError:
         return False
+
+
+def _unreadable(path: str, error: OSError) -> ModelFileError:
+    if isinstance(error, PermissionError):
+        return ModelFileError(f"no permission to read {path}; change its mode or run as its owner")
+    return ModelFileError(f"{path} cannot be read: {error.strerror or error}; restore it or fit again")
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 from safetensors import SafetensorError
 
+from ringleader.errors import ModelFileError
 from ringleader.runtime.outputs import sync_file, sync_folder, temporary_beside
 from ringleader.runtime.stores import as_os_errors, local_path, open_store
 from ringleader.runtime.temporary import temporary_folder
@@ -262,14 +263,19 @@ def place_of(folder: str | os.PathLike[str] | Place) -> Place:
     """The place that a path or an address names; a place is itself."""
     if isinstance(folder, (Folder, Store)):
         return folder
+    if folder == "":
+        raise ModelFileError("the folder of the model has no name; give one")
     assert isinstance(folder, (str, os.PathLike))  # there is no other place
     path = local_path(folder)
     return Store(os.fspath(folder)) if path is None else Folder(Path(path))
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Opens a plain file to read; a pipe, a folder or a device is refused and not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    """Opens a plain file to read; a link, a pipe, a folder or a device is refused and not waited for."""
+    if path.is_symlink():  # what it leads to may change, and is none of the model's
+        raise OSError(f"{path.name} is a link, and no plain file")
+    flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW"))
+    descriptor = os.open(path, sum(flags, os.O_RDONLY))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{path.name} is no plain file")

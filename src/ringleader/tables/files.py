@@ -28,7 +28,12 @@ SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+SPREADSHEETS = (".xlsx", ".ods")
 READABLE = ".csv, .tsv, .jsonl or .parquet, each also with .gz or .zst"
+READABLE_ALONE = f"{READABLE}; or {' or '.join(SPREADSHEETS)}"
+"""What a single file on this machine may be."""
+MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+"""How text files in other encodings than UTF-8 begin; the longer marks first."""
 CHUNK = 1 << 22
 OTHER_TABLES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders by which tables are known whose files are not all of one time."""
@@ -86,7 +91,7 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     if path.is_file():
         file = classify(path)
         if file is None:
-            raise InputError(f"{text!r} is of no known format; name it {READABLE}")
+            raise InputError(f"{text!r} is of no known format; name it {READABLE_ALONE}")
         return [_readable(file)]
     if glob.has_magic(local):
         matches = [Path(p) for p in sorted(glob.glob(local, recursive=True)) if Path(p).is_file()]
@@ -106,7 +111,7 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
 def readable_path(file: ReviewFile, folder: Path, number: int, encoding: str | None = None) -> Path:
     """The path of the file unpacked, in UTF-8, and under a name that no reader takes for a pattern.
 
-    encoding : of text files, such as latin-1; None: UTF-8, or UTF-16 where the file begins with its mark.
+    encoding : of text files, such as latin-1; None: UTF-8, or UTF-16 or UTF-32 where the file begins with its mark.
     """
     if file.url:
         file = fetch(file, folder, number)
@@ -114,8 +119,8 @@ def readable_path(file: ReviewFile, folder: Path, number: int, encoding: str | N
     if file.format == "parquet":
         return path
     with path.open("rb") as handle:
-        marked = handle.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    wanted = encoding or ("utf-16" if marked else None)
+        first = handle.read(4)
+    wanted = encoding or next((name for mark, name in MARKS.items() if first.startswith(mark)), None)
     if wanted is None or _same_encoding(wanted, "utf-8"):
         return path
     target = folder / f"recoded-{number}.{file.format}"
@@ -267,8 +272,10 @@ def choose_files(folder: str, inside: list[Path]) -> list[ReviewFile]:
     shown = [path for path in inside if not _is_hidden(path)]
     files = [replace(f, partitions=partitions_of(f.path)) for f in map(classify, shown) if f]
     if not files:
+        sheets = [path.name for path in shown if path.suffix.lower() in SPREADSHEETS]
+        alone = f"; a spreadsheet is read alone, such as {sheets[0]!r}: name it" if sheets else ""
         raise InputError(
-            f"folder {folder!r} holds no readable file ({READABLE}); it has {counted(len(shown), 'other file')}"
+            f"folder {folder!r} holds no readable file ({READABLE}); it has {counted(len(shown), 'other file')}{alone}"
         )
     return files
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from ringleader.tables.files import ReviewFile
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
-from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
+from ringleader.tables.text import HEAD_BYTES, check_width, delimiter_of, header_of, json_object, json_text, text_head
 from ringleader.wording import is_unicode
 
 JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
@@ -34,13 +35,13 @@ class ParquetLoader:
         self.file, self.path = file, path
         try:
             self.names = pq.read_schema(path).names
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{file.name!r} is no Parquet file, or is cut short: {first_line(error)}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
 
     def load(self, relation: Relation, schema: Schema) -> TablePart:
         options = f"{quoted(self.path)}, binary_as_string = true, hive_partitioning = false"
         # DuckDB takes names that differ by case for the same and renames them: so by position.
-        described = relation.rows(f"DESCRIBE SELECT * FROM read_parquet({options})")
+        described = self._described(relation, options)
         columns = []
         for axis in schema.axes:
             if self.names.count(axis.column) > 1:
@@ -50,7 +51,20 @@ class ParquetLoader:
         scan = f"read_parquet({options}{', file_row_number = true' if numbered else ''})"
         types = column_types(relation, scan, columns)
         row = "file_row_number" if numbered else ""
-        return TablePart(scan, tuple(columns), types, row, lambda rows: [f"{self.file.name} row {n + 1}" for n in rows])
+        name = self.file.name
+        return TablePart(
+            scan, tuple(columns), types, row, lambda rows: [f"{name} row {n + 1}" for n in rows], scanned=name
+        )
+
+    def _described(self, relation: Relation, options: str) -> list[tuple[Any, ...]]:
+        import duckdb
+
+        try:
+            return relation.rows(f"DESCRIBE SELECT * FROM read_parquet({options})")
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            raise InputError(f"{self.file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
 
 
 class DelimitedLoader:
@@ -105,6 +119,8 @@ class JsonLinesLoader:
             keys.update(dict.fromkeys(fresh))
             roles |= roles_called(fresh)
         if not keys:
+            with path.open("rb") as handle:
+                check_width(file, handle.readline(HEAD_BYTES).rstrip(b"\r\n"))
             raise InputError(f"{file.name!r} holds no JSON object a line; write one object on each line")
         self.names = list(keys)
 

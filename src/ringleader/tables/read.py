@@ -57,7 +57,8 @@ def open_relation(
     limit = parse_memory(memory_limit)
     database = int(limit * DATABASE_SHARE)
     at_once = max(1, min(threads or machine.processors(), database // MEMORY_A_THREAD))
-    with temporary_folder(temp_directory) as folder, _clear_errors(folder):
+    opened: list[Relation] = []
+    with temporary_folder(temp_directory) as folder, _clear_errors(folder, opened):
         connection = duckdb.connect()
         try:
             for setting in (
@@ -71,7 +72,8 @@ def open_relation(
             # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
             with suppress(duckdb.Error):
                 connection.execute("SET enable_progress_bar = false").fetchall()
-            yield _open(connection, source, columns, modes, limit, folder, encoding, peers or Alone())
+            opened.append(_open(connection, source, columns, modes, limit, folder, encoding, peers or Alone()))
+            yield opened[0]
         finally:
             connection.close()
 
@@ -217,8 +219,8 @@ def _no_rows(types: tuple[str, ...]) -> TablePart:
 
 
 @contextmanager
-def _clear_errors(folder: Path) -> Iterator[None]:
-    """Turns DuckDB's errors into ours, with what to do about them."""
+def _clear_errors(folder: Path, opened: Sequence[Relation]) -> Iterator[None]:
+    """Turns DuckDB's errors into ours, with what to do about them. opened : the relation, as soon as it is."""
     import duckdb
 
     try:
@@ -240,4 +242,20 @@ def _clear_errors(folder: Path) -> Iterator[None]:
             ) from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise InputError("the memory limit is too small for this table; raise it with --memory-limit") from error
+        damaged = next((name for relation in opened for name in _damaged(relation)), None)
+        if damaged is not None:
+            raise InputError(f"{damaged!r} is damaged: {first_line(error)}; fetch or write it again") from error
         raise InputError(f"the table cannot be read: {first_line(error)}") from error
+
+
+def _damaged(relation: Relation) -> Iterator[str]:
+    """The names of files that cannot be read to their end, each read by itself: a query over all names none."""
+    import duckdb
+
+    for part in relation.parts:
+        if part.scanned:
+            with duckdb.connect() as alone:  # some errors leave a connection useless
+                try:
+                    alone.execute(f"SELECT bit_xor(hash({', '.join(part.columns)})) FROM {part.relation}").fetchall()
+                except duckdb.Error:
+                    yield part.scanned

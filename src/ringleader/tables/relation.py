@@ -35,6 +35,7 @@ class TablePart:
     ``columns[k]`` is the SQL expression of axis k, ``types[k]`` its DuckDB type, ``row`` the expression of a number
     by which rows are found again, empty where there is none; ``where`` turns such numbers, in ascending order, into
     words: ``line N`` of a text file counts its lines from 1, the header among them, ``row N`` data rows from 1.
+    ``scanned`` is the name of a file that is read anew by every query, where it is one.
     """
 
     relation: str
@@ -42,6 +43,7 @@ class TablePart:
     types: tuple[str, ...]
     row: str
     where: Callable[[list[int]], list[str]]
+    scanned: str = ""
 
 
 @dataclass

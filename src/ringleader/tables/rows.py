@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ringleader.errors import InputError, SchemaError
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
+from ringleader.tables.advice import first_line
 from ringleader.tables.columns import EXACT
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
@@ -32,7 +33,7 @@ def table_rows(
     """Rows as (where, {column: text}) with the required columns and the optional ones that are there.
 
     With ``optional=("*",)`` every other column comes along. Text files are in ``encoding``; by default UTF-8, or
-    UTF-16 where one begins with its mark. Ids get the text that ``columns.as_text`` gives those of reviews.
+    UTF-16 or UTF-32 where one begins with its mark. Ids get the text that ``columns.as_text`` gives those of reviews.
     """
     if is_spreadsheet(source):
         source = read_spreadsheet(source)
@@ -52,8 +53,8 @@ def _file_rows(
     if file.format == "parquet":
         try:
             table = pq.read_table(path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{file.name!r} is no Parquet file, or is cut short") from error
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
         names = choose(table.column_names, required, optional, repr(file.name), what)
         columns = [_values(table.column(name), name, file.name) for name in names]
         yield from _text_rows(names, columns, f"{file.name} row")

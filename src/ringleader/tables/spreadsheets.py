@@ -13,9 +13,8 @@ from xml.etree.ElementTree import iterparse
 
 from ringleader.errors import InputError, SettingsError
 from ringleader.runtime.stores import is_url
-from ringleader.tables.files import CHUNK, MOST_TIMES, MOST_UNPACKED
+from ringleader.tables.files import CHUNK, MOST_TIMES, MOST_UNPACKED, SPREADSHEETS
 
-SPREADSHEETS = (".xlsx", ".ods")
 MOST_ROWS = 1_048_575
 """Rows that a sheet holds below its header."""
 MOST_CELLS = 50_000_000

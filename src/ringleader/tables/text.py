@@ -30,21 +30,23 @@ def text_head(file: ReviewFile, path: Path) -> str:
                 f"{file.name!r} is not in UTF-8; if it is in Latin-1, read it with --encoding latin-1"
             ) from None
         header = "\x00"
-    if (wide := _wide_encoding(first)) is not None:
-        raise InputError(f"{file.name!r} looks like UTF-16 without its mark; read it with --encoding {wide}")
+    check_width(file, first)
     if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
         raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")
     return data.decode("utf-8-sig", "replace")
 
 
-def _wide_encoding(first: bytes) -> str | None:
-    """The encoding of a first line whose every second byte is zero, as UTF-16 has it without its mark; else None."""
-    if len(first) < 4:
-        return None
-    even, odd = first[: len(first) // 2 * 2 : 2], first[1::2]
-    if not any(odd) and all(even):
-        return "utf-16-le"
-    return "utf-16-be" if not any(even) and all(odd) else None
+def check_width(file: ReviewFile, first: bytes) -> None:
+    """Refuses a first line of two or four bytes a letter, as UTF-16 and UTF-32 have it; their marks are read before."""
+    for width in (2, 4):
+        lanes = [first[k : len(first) // width * width : width] for k in range(width)]
+        for end, letters in (("le", lanes[0]), ("be", lanes[-1])):
+            zeros = [lane for lane in lanes if lane is not letters]
+            if len(letters) > 1 and all(letters) and not any(map(any, zeros)):
+                name = f"utf-{8 * width}"
+                raise InputError(
+                    f"{file.name!r} looks like {name.upper()} without its mark; read it with --encoding {name}-{end}"
+                )
 
 
 def delimiter_of(head: str) -> str:

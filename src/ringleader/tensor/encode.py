@@ -78,7 +78,7 @@ def read_reviews(
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
     temp_directory : where to spill.
     threads : for reading; all that may be used by default.
-    encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 where a file begins with its mark.
+    encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 or UTF-32 by its mark.
     runtime : such as ``rl.Ray(workers=4)``: its workers read the files, which they must all see under the same path,
         and give the same tensor. Each has the memory limit for itself.
 

@@ -23,7 +23,7 @@ from ringleader.datasets.marketplace.people import draw_catalogue, draw_people
 from ringleader.datasets.marketplace.protocol import follow_protocol
 from ringleader.datasets.marketplace.settings import LAST_SECOND, WEEK, MarketSettings, settle
 from ringleader.errors import SettingsError, StorageError
-from ringleader.runtime.outputs import whole_file
+from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 
 __all__ = ["FILES", "Marketplace", "marketplace"]
 
@@ -52,18 +52,21 @@ class Marketplace:
         Files of these names that are there are refused, unless they are to be overwritten.
         """
         target = Path(folder)
-        there = [name for name in FILES if os.path.exists(target / name)]
-        if there and not overwrite:
-            raise StorageError(f"{target} holds {' and '.join(there)} already; choose another folder, or --overwrite")
+        paths = [target / name for name in FILES]
+        check_writable(*paths, overwrite=overwrite)
         try:
             target.mkdir(parents=True, exist_ok=True)
             with contextlib.ExitStack() as written:  # all three are on disk before the first has its name
-                reviews, labels, truth = (written.enter_context(whole_file(target / name)) for name in FILES)
+                reviews, labels, truth = (
+                    written.enter_context(whole_file(path, overwrite=overwrite)) for path in paths
+                )
                 self.reviews.to_parquet(reviews, index=False)
                 for table, path in ((self.labels, labels), (self.truth, truth)):
                     table.to_csv(path, index=False, lineterminator="\n")
         except OSError as error:
-            raise StorageError(f"cannot write the market into {target}: {error}; choose another folder") from error
+            raise StorageError(
+                f"cannot write the market into {target}: {reason_of(error)}; choose another folder"
+            ) from error
         return target
 
 
