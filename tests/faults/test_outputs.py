@@ -271,6 +271,20 @@ def test_nothing_is_written_into_the_folder_of_a_model(command: str, tmp_path: P
     assert sorted(os.listdir(tmp_path / "model")) == before
 
 
+@pytest.mark.parametrize(
+    "words", [["cores", GOLDEN, "--output"], ["generate"], ["benchmark", "speed", "--out"], ["demo", "--folder"]]
+)
+def test_an_address_and_an_empty_name_are_no_folder_of_results(
+    words: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"s3://bucket/x/.* is an address; outputs are files of this machine"):
+        run(*words, "s3://bucket/x")
+    with pytest.raises(SettingsError, match="the folder has no name"):
+        run(*words, "")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("command", OF_A_FILE)
 def test_a_folder_an_address_and_a_name_without_a_kind_are_no_output(command: str, tmp_path: Path) -> None:
     *words, place = map(str, OF_A_FILE[command])

@@ -146,7 +146,7 @@ def test_tuning_takes_the_best_candidate_of_the_tuning_markets():
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="choose another folder with --out"):
+    with pytest.raises(StorageError, match=r"file is not a directory; choose another folder"):
         Results(tmp_path / "file" / "below")
 
 

@@ -75,6 +75,8 @@ def command(
         "real": lambda: _real(results, data, seeds or 10, say),
         "speed": lambda: _speed(results, reviews, large, device, say),
     }
+    if out == "":
+        raise SettingsError("the folder has no name; say where to keep the results")
     if what not in runs:
         raise SettingsError(f"there is no benchmark {what!r}; choose among {', '.join(runs)}")
     if quick and what != "paper":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +44,7 @@ def command(
     if output is not None:
         if not output:
             raise SettingsError("the folder has no name; say where to write the cores")
-        check_writable(*_files(Path(output)), overwrite=overwrite)
+        check_writable(*_files(output), overwrite=overwrite)
     snapshot = open_snapshot(model)
     cores, tensor = snapshot.cores(), snapshot.tensor
     if top is not None:
@@ -71,11 +72,12 @@ def command(
     show_first(frame, every=top is not None, write="DIR")
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: str) -> list[str]:
     """What is written to a folder, or replaced or removed there."""
     from ringleader.cores.tables import block_files
 
-    return [*(folder / name for name in ("cores.csv", "members.csv", "reviews.csv")), *block_files(folder)]
+    names = ("cores.csv", "members.csv", "reviews.csv", *(path.name for path in block_files(Path(folder))))
+    return [os.path.join(folder, name) for name in names]
 
 
 def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:

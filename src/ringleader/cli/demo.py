@@ -58,7 +58,7 @@ def command(
     if not is_free(target / "model") and not is_model(target / "model"):
         raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
     overwrite = overwrite or (folder == FOLDER and is_model(target / "model"))
-    check_writable(*(target / name for name in (*FILES, "report.html")), overwrite=overwrite)
+    check_writable(*(os.path.join(folder, name) for name in (*FILES, "report.html")), overwrite=overwrite)
     if is_model(target / "model") and not overwrite:
         raise ModelFileError(f"{target / 'model'} is a model; choose another --folder, or replace it with --overwrite")
     marketplace(reviews, seed=seed).write(target, overwrite=overwrite)

@@ -35,12 +35,12 @@ class Results:
         self.overwrite = overwrite
         self.written: set[str] = set()
         self.rows: dict[str, list[RowDict]] = {}
-        if self.folder is not None:
+        if self.folder is not None and folder is not None:
+            check_writable(*(os.path.join(folder, name) for name in ("rows.json", "tables.md")), overwrite=overwrite)
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise _cannot(self.folder, error) from error
-            check_writable(self.folder / "rows.json", self.folder / "tables.md", overwrite=overwrite)
 
     def keep(self, table: str, row: RowDict) -> None:
         """Stores a row. The first row of a table decides its columns."""

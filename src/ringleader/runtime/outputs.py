@@ -6,7 +6,6 @@ Whatever interrupts a write, a full disk or a kill, what stood under the name st
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -64,8 +63,8 @@ def check_writable(*paths: str | os.PathLike[str], overwrite: bool = False) -> N
     """
     found = {os.fspath(path): _is_there(os.fspath(path)) for path in paths}
     plain = {path: is_there for path, is_there in found.items() if is_there is not None}
-    for folder in {Path(os.path.realpath(path)).parent for path in plain}:
-        _check_folder(folder)
+    for folder, path in {Path(os.path.realpath(path)).parent: path for path in plain}.items():
+        _check_folder(folder, path)
     there = [path for path, is_there in plain.items() if is_there]
     if there and not overwrite:
         others = f" and {len(there) - SHOWN:,} more" if len(there) > SHOWN else ""
@@ -91,17 +90,15 @@ def _is_there(path: str) -> bool | None:
     return True if stat.S_ISREG(mode) else None
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuses a folder in which nothing can or may be written; one that is missing will be made."""
+def _check_folder(folder: Path, path: str) -> None:
+    """Refuses a folder in which nothing can or may be written; one that is missing will be made. path : a file in it"""
     if is_model_folder(folder):
         raise StorageError(f"{folder} is the folder of a model, where nothing else is written; choose another")
     nearest = next((parent for parent in (folder, *folder.parents) if os.path.lexists(parent)), folder)
     if not nearest.is_dir():
-        raise StorageError(
-            f"cannot write into {folder}: {nearest}: {os.strerror(errno.ENOTDIR)}; choose another folder"
-        )
+        raise StorageError(f"cannot write {path}: {nearest} is not a directory; choose another folder")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise StorageError(f"cannot write into {folder}: writing in {nearest} is denied; choose another folder")
+        raise StorageError(f"cannot write {path}: writing in {nearest} is denied; choose another folder")
 
 
 def is_model_folder(folder: Path) -> bool:
