@@ -135,8 +135,9 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         taken = snapshots.take_in(
             self.snapshot_, reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
         )
-        if taken.left_out:
-            warnings.warn(str(taken.said("again=True")), RingleaderWarning, stacklevel=2)
+        for said in (taken.said("again=True") if taken.left_out else None, taken.said_of_alike()):
+            if said is not None:
+                warnings.warn(said, RingleaderWarning, stacklevel=2)
         self.snapshot_ = taken.snapshot
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -151,6 +152,20 @@ def test_a_damaged_generation_is_not_gone_back_to(model: Path, market: Marketpla
     with pytest.raises(ModelFileError, match="damaged"):
         undo(model)
     assert (model / "manifest.json").read_bytes() == before["manifest.json"]
+
+
+def test_undo_needs_no_space(model: Path, market: Marketplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(model)
+    add(model, market.reviews[1000:1100])
+
+    def full(*_: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(os, "write", full)
+        faulty.setattr(Folder, "write", full)
+        undo(model)
+    assert content(model) == before
 
 
 def test_what_others_keep_in_the_folder_stays(model: Path, market: Marketplace) -> None:

@@ -76,7 +76,8 @@ def test_the_command_says_when_a_batch_was_taken_in(
         "100 of 300 reviews were known already and were left out; --again counts them once more"
     ]
     twice = ringleader("update", model, tmp_path / "monday.csv", "--again")
-    assert (twice["taken_in"], twice["new_reviews"], twice["known_already"]) == (True, 300, 300)
+    assert (twice["taken_in"], twice["new_reviews"], twice["counted_again"]) == (True, 0, 300)
+    assert (twice["known_already"], twice["left_out"]) == (300, 0)
     assert twice["warnings"] == ["all 300 reviews were known already and count once more"]
     batches = ringleader("history", model)["batches"]
     assert [(b["reviews"], b["known"], b["left_out"]) for b in batches] == [
@@ -95,8 +96,10 @@ def test_other_reviews_of_the_same_weeks_are_taken_in(model: Path, market: Marke
     later = market.reviews[:1000].assign(timestamp=market.reviews["timestamp"][:1000] + 1)
     weeks = [rl.read_reviews(table).coordinates.tolist() for table in (market.reviews[:1000], later)]
     assert weeks[0] == weeks[1]  # the same cells: a batch is more than those
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    said = (
+        "1,000 reviews differ from known ones in nothing but the exact time .the week is the same.; they were counted"
+    )
+    with pytest.warns(RingleaderWarning, match=said):
         detector = rl.load(model).partial_fit(later)
     assert [batch.reviews for batch in detector.batches_] == [1000, 1000]
     assert detector.batches_[0].content != detector.batches_[1].content
@@ -165,8 +168,7 @@ def test_a_model_without_exact_times_knows_its_reviews_by_their_week(earlier: Pa
     detector.save(earlier)
     detector = rl.load(earlier)  # of the reviews that came since, the exact times are held
     later = market.reviews[1000:1200].assign(timestamp=market.reviews["timestamp"][1000:1200] + 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(RingleaderWarning, match="200 reviews differ from known ones in nothing but the exact time"):
         detector.partial_fit(later)
     with pytest.warns(RingleaderWarning, match="all 200 reviews were known already; they change nothing"):
         detector.partial_fit(market.reviews[1000:1200])

@@ -156,6 +156,8 @@ def test_known_reviews_are_those_that_pair_off_one_by_one(seed: int) -> None:
     assert found.known.sum() - found.by_cell == exactly - sum(
         min(n, rows_of(new)[row]) for row, n in rows_of(old).items() if row[-1] == UNKNOWN
     )
+    cells = {cell: min(len(rows), len(by_cell[0].get(cell, []))) for cell, rows in by_cell[1].items()}
+    assert found.alike == sum(cells.values()) - found.known.sum()
     rest = without(new, found.known)
     assert rest.n_reviews == new.n_reviews - found.known.sum() and rest.counts.min() > 0
     assert rows_of(rest) <= rows_of(new)

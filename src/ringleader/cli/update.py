@@ -112,9 +112,7 @@ def _take_in(
     if taken.batch is not None:
         save(taken.snapshot, model, stored, keep=keep)
     repeats = []  # what was known before; the rest was said when it was read
-    known_reviews = taken.said("--again")
-    if known_reviews is not None:
-        repeats.append(known_reviews)
+    repeats += [said for said in (taken.said("--again"), taken.said_of_alike()) if said is not None]
     if taken.repeated_labels and new_labels is not None:
         repeats.append(f"the model knew {counted(len(new_labels), 'label')} as given")
     after, aligned = taken.snapshot.tensor, taken.snapshot.aligned
@@ -126,7 +124,8 @@ def _take_in(
         "known_already": taken.known,
         "left_out": taken.left_out,
         "reviews": after.n_reviews,
-        "new_reviews": after.n_reviews - before.n_reviews,
+        "new_reviews": taken.given - taken.known,
+        "counted_again": taken.known - taken.left_out,
         "cells": after.n_cells,
         "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
         "labels": aligned.n_labels,
@@ -149,7 +148,8 @@ def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool
         print("nothing was changed")
     elif with_reviews:
         entities = [counted(n, f"new {harmless(mode)}") for mode, n in summary["new_entities"].items() if n]
-        print(", ".join([counted(summary["new_reviews"], "new review"), *(entities or ["no new entities"])]))
+        again = [f"{summary['counted_again']:,} counted once more"] if summary["counted_again"] else []
+        print(", ".join([counted(summary["new_reviews"], "new review"), *again, *(entities or ["no new entities"])]))
     else:
         print(f"{counted(summary['new_labels'], 'label')} taken in")
     for line in unknown_lines(summary["unknown_labels"], "labels"):

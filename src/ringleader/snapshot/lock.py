@@ -6,6 +6,7 @@ That of a model in an object store is a ``lease``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -86,7 +87,8 @@ def writing(
         raise ModelFileError(f"{target} is a file; give a folder for the model") from error
     except OSError as error:
         reason = error.strerror or error
-        raise StorageError(f"cannot write the model to {target}: {reason}; choose another folder") from error
+        advice = "free some space or choose another folder" if error.errno == errno.ENOSPC else "choose another folder"
+        raise StorageError(f"cannot write the model to {target}: {reason}; {advice}") from error
     try:
         with _held(key, lock):
             yield
@@ -155,8 +157,11 @@ def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder],
             if _try_lock(descriptor):
                 if _is_still(path, descriptor):
                     about = {"command": command, "process": os.getpid(), "host": socket.gethostname()}
-                    os.ftruncate(descriptor, 0)
-                    os.write(descriptor, json.dumps(about).encode())
+                    with contextlib.suppress(
+                        OSError
+                    ):  # a full disk: it is locked all the same, and undo needs no space
+                        os.ftruncate(descriptor, 0)
+                        os.write(descriptor, json.dumps(about).encode())
                     return LockFile(folder, handle)
             elif not wait:
                 said_by = _read_holder(descriptor)

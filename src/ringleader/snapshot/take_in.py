@@ -25,6 +25,7 @@ class TakenIn(NamedTuple):
     repeated_labels : whether the model knew all the labels as they are
     given    : how many reviews were given; ``known`` of them the model had, ``left_out`` of those were not counted
     by_cell  : how many are known by their cell alone (the same week), since the model does not hold their exact time
+    alike    : how many that were counted differ from known ones in nothing but their exact time
     """
 
     snapshot: Snapshot
@@ -35,6 +36,16 @@ class TakenIn(NamedTuple):
     known: int = 0
     left_out: int = 0
     by_cell: int = 0
+    alike: int = 0
+
+    def said_of_alike(self) -> str | None:
+        """That reviews were counted which may be known ones with another time, as of a file of days; None without."""
+        if not self.alike:
+            return None
+        these = "1 review differs" if self.alike == 1 else f"{self.alike:,} reviews differ"
+        bins = " and ".join(map(harmless, self.snapshot.tensor.binned_modes))
+        counts = "it was" if self.alike == 1 else "they were"
+        return f"{these} from known ones in nothing but the exact time (the {bins} is the same); {counts} counted"
 
     def said(self, again: str) -> str | None:
         """Which of the reviews the model had, and what came of them; None where it had none.
@@ -91,11 +102,11 @@ def take_in(
         if repeats_labels:
             return TakenIn(snapshot, None, None, True)
         return TakenIn(_with(update(snapshot, None, newer, callback), batch), batch, None, False)
-    known, by_cell = overlap(snapshot.tensor, given)
+    known, by_cell, alike = overlap(snapshot.tensor, given)
     fresh = given if again or not known.any() else without(given, known)
     left_out = given.n_reviews - fresh.n_reviews
     repeated = batch_with(snapshot.batches, given) if left_out and not fresh.n_reviews else None
-    counts = (repeated, repeats_labels, given.n_reviews, int(known.sum()), left_out, by_cell)
+    counts = (repeated, repeats_labels, given.n_reviews, int(known.sum()), left_out, by_cell, alike)
     if not fresh.n_reviews and (newer is None or repeats_labels):
         return TakenIn(snapshot, None, *counts)
     batch = replace(batch, known=int(known.sum()), left_out=left_out)

@@ -19,10 +19,12 @@ class Overlap(NamedTuple):
 
     known   : bool (n_reviews,) of the new tensor, cell after cell
     by_cell : how many of those are known by their cell alone, since an exact time is held of one of the two at most
+    alike   : how many others differ from an old review that no known one stands for in nothing but their exact time
     """
 
     known: Bools
     by_cell: int
+    alike: int
 
 
 def overlap(old: SparseTensor, new: SparseTensor) -> Overlap:
@@ -53,7 +55,9 @@ def overlap(old: SparseTensor, new: SparseTensor) -> Overlap:
     for which, most in ((~new_told, untold), (new_told & ~equal, left)):
         by_cell[which] = _numbers_within(new_cell[which]) < most[new_cell[which]]
     known[ours] = equal | by_cell
-    return Overlap(known, int(by_cell.sum()) if new.binned_modes else 0)
+    found = np.bincount(new_cell[equal | by_cell], minlength=size)
+    alike = np.minimum(old.counts[old_cells], new.counts[new_cells]) - found
+    return Overlap(known, int(by_cell.sum()) if new.binned_modes else 0, int(alike.sum()))
 
 
 def without(tensor: SparseTensor, rows: Bools) -> SparseTensor:
