@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 from ringleader.counters import stream_key
+from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
 from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, get_backend
@@ -81,9 +82,21 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     made["topic_counts"] = [counts]
     codes, numbers = rng.integers(0, 5, 27).astype(np.int32), rng.normal(size=(27, 3))
     made["sums_by_code"] = [backend.sums_by_code(codes, part, 6) for part in (numbers, numbers[:, 0])]
+    made["largest_bursts"] = list(_bursts(backend, rng))
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
     return made
+
+
+def _bursts(backend: Backend, rng: np.random.Generator) -> FoundBursts:
+    entity, bins = np.divmod(np.unique(rng.integers(0, 8 * 30, 60)), 30)
+    reviews = rng.integers(0, 4, (2, len(entity)))
+    running = np.concatenate([np.zeros((2, 1)), np.cumsum(reviews, axis=1)], axis=1)
+    volume = np.bincount(entity, weights=reviews.sum(axis=0), minlength=9)
+    times = ReviewTimes(entity * 50 + bins, entity, bins, running, volume)
+    found = FoundBursts(*np.zeros((3, 2, 9)), np.zeros((2, 9), np.int64))
+    backend.largest_bursts(times, BurstRule(rng.random((2, len(bins))), np.array([0.4, 0.3]), 4, 1.0), found)
+    return found
 
 
 def _pairs(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndarray]]:

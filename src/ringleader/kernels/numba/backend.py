@@ -11,6 +11,7 @@ from ringleader.kernels.checks import check_blocks, check_cells, check_codes, ch
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Statistics, Terms, View, read_only
 from ringleader.kernels.numba import blocks as compiled_blocks
+from ringleader.kernels.numba import bursts as compiled_bursts
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import grouped as compiled_grouped
 from ringleader.kernels.numba import pairs as compiled_pairs
@@ -32,6 +33,7 @@ class NumbaBackend(HostArrays):
 
     name = "numba"
     head_moments = staticmethod(head_moments)
+    largest_bursts = staticmethod(compiled_bursts.largest_bursts)
     sums_by_code = staticmethod(compiled_grouped.sums_by_code)
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)

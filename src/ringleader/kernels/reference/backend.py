@@ -7,7 +7,7 @@ from ringleader.kernels.checks import check_blocks, check_cells, check_codes, ch
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
-from ringleader.kernels.reference import grouped, pairs, topics
+from ringleader.kernels.reference import bursts, grouped, pairs, topics
 from ringleader.kernels.single_block import head_moments
 
 
@@ -22,6 +22,7 @@ class ReferenceBackend(HostArrays):
     often_met = staticmethod(pairs.often_met)
     lockstep_of_met = staticmethod(pairs.lockstep_of_met)
     support_of_groups = staticmethod(pairs.support_of_groups)
+    largest_bursts = staticmethod(bursts.largest_bursts)
     sums_by_code = staticmethod(grouped.sums_by_code)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)

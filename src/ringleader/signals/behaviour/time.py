@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
+from ringleader.kernels.protocol import get_backend
 from ringleader.shares.cells import CellShare
 from ringleader.shares.runs import sums_by_code
 from ringleader.signals.behaviour.distinct import distinct_pairs
@@ -164,36 +166,16 @@ def largest_bursts(
     shares : of the market's reviews that are of each kind. Expected are volume * share * the calendar's share.
     volume : all reviews of each entity, (n,).
     """
-    n, rows = len(volume), len(weeks.keys)
-    best = [Burst(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.int64), length) for _ in counted]
-    if not rows:
-        return best
-    running = [np.concatenate([[0.0], np.cumsum(kind)]) for kind in counted]
-    position = np.arange(rows)
-    behind, ahead = near_keys(weeks.keys, length)
-    windows = ((0, position, position + ahead), (1 - length, position + 1 - behind, position + 1))
-    for start, low, high in windows:
-        calm = calendar.share_around(weeks.bins, start, length)
-        for kind, share in enumerate(shares):
-            seen = running[kind][high] - running[kind][low]
-            several = np.flatnonzero(seen > 1.0)  # one review is no burst
-            entity, seen, quiet = weeks.entity[several], seen[several], calm[several]
-            others = (volume[entity] - 1.0) * (quiet * share)
-            z = (seen - 1.0 - others) / np.sqrt(others + PRIOR)
-            heads = np.flatnonzero(np.concatenate([[True], entity[1:] != entity[:-1]])[: len(entity)])
-            present = entity[heads]
-            most = np.maximum.reduceat(z, heads) if len(heads) else z
-            burst = best[kind]
-            better = most > burst.z[present]
-            # The first window with the largest value: written backwards, so that the first one stands.
-            at = np.flatnonzero(z == np.repeat(most, np.diff(heads, append=len(entity))))[::-1]
-            chosen = np.zeros(n, np.int64)
-            chosen[entity[at]] = at
-            who = present[better]
-            at = chosen[who]
-            burst.z[who], burst.seen[who], burst.start[who] = z[at], seen[at], weeks.bins[several[at]] + start
-            burst.expected[who] = volume[who] * quiet[at] * share
-    return best
+    n, kinds = len(volume), len(counted)
+    running = np.zeros((kinds, len(weeks.keys) + 1))
+    for own, kind in zip(running, counted, strict=True):
+        np.cumsum(kind, out=own[1:])
+    calm = np.stack([calendar.share_around(weeks.bins, start, length) for start in (0, 1 - length)])
+    z, seen, expected = (np.zeros((kinds, n)) for _ in range(3))  # apart: z is not kept
+    found = FoundBursts(z, seen, expected, np.zeros((kinds, n), np.int64))
+    times = ReviewTimes(weeks.keys, weeks.entity, weeks.bins, running, volume)
+    get_backend().largest_bursts(times, BurstRule(calm, np.array(shares, np.float64), length, PRIOR), found)
+    return [Burst(found.z[k], found.seen[k], found.expected[k], found.start[k], length) for k in range(kinds)]
 
 
 def local_excess(codes: Numbers, n: int, bins: Numbers, weights: Floats, calendar: Calendar) -> Floats:
