@@ -146,6 +146,15 @@ def test_sums_by_code_have_the_bits_of_bincount(
     np.testing.assert_array_equal(found, sums_by_code(codes, values, size))
 
 
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 10), st.integers(0, 2**32 - 1))
+def test_sums_of_the_largest_have_the_bits_of_sorting(n: int, size: int, most: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes, values = rng.integers(0, size, n).astype(np.int32), rng.choice(np.append(rng.normal(size=9), 0.0), n)
+    found = numba.top_sums(codes, values, size, most)
+    np.testing.assert_array_equal(found, get_backend("reference").top_sums(codes, values, size, most))
+
+
 def test_codes_beyond_their_size_are_refused() -> None:
     for codes in ([0, 3], [-1, 0]):
         with pytest.raises(ValueError, match="size 3"):

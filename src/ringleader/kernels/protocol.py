@@ -116,6 +116,9 @@ class Backend(Protocol):
     def sums_by_code(self, codes: Any, values: Any, size: int) -> Floats:
         """Sums of values (n,) or (n, m) by their codes, which are below ``size``: (size, ...), added as they come."""
 
+    def top_sums(self, codes: Any, values: Floats, size: int, most: int) -> Floats:
+        """Sums of the ``most`` largest values of each code below ``size``, largest first, values below 0 as 0."""
+
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""
 

@@ -1,4 +1,4 @@
-"""Compiled sums of numbers by the code of each: ``np.bincount`` without its copies and the interpreter lock."""
+"""Compiled sums of numbers by the code of each, of all or of the largest: without NumPy's copies and its lock."""
 
 from __future__ import annotations
 
@@ -48,10 +48,60 @@ def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
     Same as: ``reference.grouped.sums_by_code``.
     """
     sums = np.zeros((size, *values.shape[1:]))
-    if not len(codes) and not len(values):
+    if not len(codes):
         return sums
-    if len(codes) != len(values) or codes.min() < 0 or codes.max() >= size:
-        raise ValueError(f"{len(codes)} codes from {codes.min()} to {codes.max()} of {len(values)} values, size {size}")
+    _check(codes, values, size)
     numbers = read_only(np.ascontiguousarray(values, np.float64))
     (_add_numbers if values.ndim == 1 else _add_rows)(read_only(np.ascontiguousarray(codes)), numbers, sums)
     return sums
+
+
+@compiled
+def _top_sums(codes: Any, values: Any, most: int, sums: Any) -> None:
+    begins = np.zeros(len(sums) + 1, np.int64)
+    for i in range(len(codes)):
+        if values[i] > 0.0:
+            begins[codes[i] + 1] += 1
+    for code in range(len(sums)):
+        begins[code + 1] += begins[code]
+    own = np.empty(begins[-1], np.float64)  # the values of each code side by side; then begins are their ends
+    for i in range(len(codes)):
+        if values[i] > 0.0:
+            own[begins[codes[i]]] = values[i]
+            begins[codes[i]] += 1
+    largest = np.zeros(most, np.float64)  # descending
+    begin = 0
+    for code in range(len(sums)):
+        for i in range(begin, begins[code]):
+            if own[i] > largest[most - 1]:
+                place = most - 1
+                while place > 0 and largest[place - 1] < own[i]:
+                    largest[place] = largest[place - 1]
+                    place -= 1
+                largest[place] = own[i]
+        total = 0.0
+        for k in range(most):
+            total += largest[k]
+            largest[k] = 0.0
+        sums[code] = total
+        begin = begins[code]
+
+
+def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
+    """Sums of the ``most`` largest values of each code below ``size``, largest first, values below 0 as 0, (size,).
+
+    Same as: ``reference.grouped.top_sums``.
+    """
+    sums = np.zeros(size)
+    if len(codes):
+        _check(codes, values, size)
+        _top_sums(
+            read_only(np.ascontiguousarray(codes)), read_only(np.ascontiguousarray(values, np.float64)), most, sums
+        )
+    return sums
+
+
+def _check(codes: Any, values: Any, size: int) -> None:
+    """Kernels read and write memory without asking."""
+    if len(codes) != len(values) or codes.min() < 0 or codes.max() >= size:
+        raise ValueError(f"{len(codes)} codes from {codes.min()} to {codes.max()} of {len(values)} values, size {size}")

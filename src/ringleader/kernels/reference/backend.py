@@ -24,6 +24,7 @@ class ReferenceBackend(HostArrays):
     support_of_groups = staticmethod(pairs.support_of_groups)
     largest_bursts = staticmethod(bursts.largest_bursts)
     sums_by_code = staticmethod(grouped.sums_by_code)
+    top_sums = staticmethod(grouped.top_sums)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)
 

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats
 from ringleader.errors import SettingsError
+from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
 from ringleader.runtime.peers import Peers, gather
@@ -333,11 +334,4 @@ def top_mean(cells: SparseTensor | CellShare, values: Floats, mode: int) -> Floa
     """
     home = as_share(cells)
     there = home.by(mode)
-    values, codes, size = home.move(values, there), there.own_codes(mode), there.size(mode)
-    loud = np.flatnonzero(values > 0)
-    order = loud[np.argsort(values[loud])[::-1]]
-    order = order[in_order(codes[order], size)]
-    entity = codes[order]
-    first = np.concatenate([[0], np.cumsum(np.bincount(entity, minlength=size))])
-    loudest = np.arange(len(order)) - first[entity] < TOP
-    return np.asarray(np.bincount(entity[loudest], weights=values[order[loudest]], minlength=size) / TOP)
+    return get_backend().top_sums(there.own_codes(mode), home.move(values, there), there.size(mode), TOP) / TOP
