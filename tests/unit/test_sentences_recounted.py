@@ -277,6 +277,17 @@ def evidence(r: Recount, said: re.Match[str]) -> None:
     assert len(review), said[0]
 
 
+def campaign(r: Recount, said: re.Match[str]) -> None:
+    others = r.model.snapshot_.signals.ratios.campaign
+    table = r.model.tensor_.decode().assign(others=others)
+    mine = table[table[r.mode].astype(str) == r.entity]
+    r.is_said(said, {"seen": (mine["others"] > np.quantile(others, 0.9)).sum(), "of": len(r.mine)})
+    if said["only"]:
+        loudest = mine.loc[mine["others"].idxmax()]
+        assert said["only"] == f"{pd.Timestamp(loudest['week']):%Y-%m-%d}"
+        assert said["place"] in (None, str(loudest["product"]))
+
+
 def strangers(r: Recount, said: re.Match[str]) -> None:
     first = pd.Timestamp(said["first"])
     count = r.table["reviewer"].value_counts()
@@ -351,6 +362,9 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"(?:; most of all that(?: of reviewer (?P<who>{ID}))?(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": (
         evidence
     ),
+    rf"{SEEN} of its {OF} {REVIEWS} stands? where others' reviews of the same weeks are most suspicious \(the loudest "
+    rf"tenth of the market\)(?:; most of all that(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": campaign,
+    r"No review of it stands where .*": nothing_to_count,
     rf"Of \d+ \w+ that it .* expected, {SEEN} {IS} .*, {EXPECTED}{NAMES}": among_alike,
     rf"(?:It came for one item alone; so did others: )?{SEEN} reviewers? without any other review rated alike"
     rf"(?: on (?:product|seller) (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"

@@ -13,12 +13,15 @@ from ringleader.datasets import taste_market
 from ringleader.signals.lockstep import LockstepSettings
 from ringleader.signals.strangers import LEAST, find_strangers
 from ringleader.signals.suspicion import (
+    CAMPAIGN,
     COMES_BACK,
     ELSEWHERE,
     EVIDENCE_MOST,
     EVIDENCE_WITH,
     FEW,
+    UNSEEN,
     broad_lockstep,
+    campaigns,
     entity_suspicion,
     normal_scores,
     unexplained,
@@ -121,8 +124,10 @@ def test_a_review_is_as_suspicious_as_its_most_suspicious_way(model: rl.RingDete
     parts = ratios.parts()
     loud = np.log1p(loudest)
     ways = parts["lockstep"] + parts["strangers"] + parts["attack"]
-    np.testing.assert_allclose(ways + parts["evidence"], (loud * (1 + EVIDENCE_WITH * ratios.evidence)) ** 2)
-    np.testing.assert_allclose(parts["evidence"], EVIDENCE_WITH * ratios.evidence * ways)
+    whole = loud * (1 + EVIDENCE_WITH * ratios.evidence) + CAMPAIGN * ratios.campaign
+    np.testing.assert_allclose(np.sum(list(parts.values()), axis=0), whole**2, atol=1e-14)
+    np.testing.assert_allclose(ways, loud * whole)
+    np.testing.assert_allclose(parts["evidence"], EVIDENCE_WITH * ratios.evidence * ways, atol=1e-14)
     assert all((part > 0).any() for part in parts.values()) and ratios.evidence.max() <= EVIDENCE_MOST
 
 
@@ -133,7 +138,10 @@ def test_parts_of_the_suspicion_add_up_to_it(model: rl.RingDetector, mode: str) 
     ways = signals.ways(k)
     total = np.sum(list(ways.values()), axis=0)
     suspicion = signals.suspicion(k)
-    np.testing.assert_allclose(suspicion.score, normal_scores(total), atol=1e-12)
+    if mode == "reviewer":  # three reviews more, each with a share of what the market's mean review has
+        market = np.mean(np.sum(list(signals.ratios.parts().values()), axis=0))
+        total = total + FEW * UNSEEN * market / (model.tensor_.degrees(k) + FEW)
+    np.testing.assert_allclose(suspicion.score, normal_scores(np.round(total, 15)), atol=1e-12)
     assert suspicion.names == tuple(ways)
     assert ("suspicion_attack" in ways) == (mode == "reviewer")
 
@@ -191,6 +199,48 @@ def test_lockstep_counts_less_where_many_review_and_where_taste_draws(model: rl.
     left = unexplained(tensor, lockstep)
     np.testing.assert_allclose(left, np.exp(-lockstep.pull) / np.sqrt(np.mean(sizes, axis=0)))
     assert left.max() <= 1 and np.max(sizes) > 30
+
+
+def test_a_review_stands_in_the_campaign_of_the_others_around_it(model: rl.RingDetector) -> None:
+    """Review by review, in plain Python: the others of its side in its eight weeks, at both positions of these."""
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    monday, length = 4 * 86_400, 8 * WEEK
+    weeks = np.asarray(tensor.vocabulary("week").values)[tensor.coordinates[:, tensor.mode_index("week")]].tolist()
+    ratings = np.asarray(tensor.vocabulary("rating").values)[tensor.coordinates[:, tensor.mode_index("rating")]]
+    side = np.select([ratings >= 4, ratings <= 2], ["high", "low"], "neither").tolist()
+    loud = signals.ratios.loudness()
+    by_item = []
+    for mode in ("product", "seller"):
+        items, means = tensor.coordinates[:, tensor.mode_index(mode)].tolist(), []
+        for begin in (-monday, -monday + length // 2):
+            places = [(*of, (week + begin) // length) for *of, week in zip(items, side, weeks, strict=True)]
+            count, total = Counter(places), Counter[tuple]()
+            for place, own in zip(places, loud.tolist(), strict=True):
+                total[place] += own
+            means.append([(total[place] - own) / count[place] for place, own in zip(places, loud, strict=True)])
+        by_item.append(np.mean(means, axis=0))
+    wanted = np.where(np.array(side) == "neither", 0.0, np.max(by_item, axis=0))
+    np.testing.assert_allclose(signals.ratios.campaign, wanted, atol=1e-12)
+    assert (wanted[loud == 0] > 0.1).any(), "somebody of whom nothing else is known"
+
+
+def test_a_campaign_needs_others(model: rl.RingDetector) -> None:
+    """One loud review says nothing for itself, and the same to every other one at its place."""
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    alone = np.zeros(tensor.n_cells)
+    loudest = int(np.argmax(signals.ratios.campaign))
+    alone[loudest] = 1.0
+    found = campaigns(tensor, signals.lockstep, alone)
+    assert found[loudest] == 0 and 0 < found.max() <= 0.5
+
+
+def test_who_acts_seldom_stands_above_many_reviews_without_suspicion() -> None:
+    """Of the first less is known. Of items nothing is believed: they do not act."""
+    ways = {"a": np.array([0.0, 0.0, 1.0])}
+    unseen = FEW * UNSEEN / (np.array([1, 50, 1]) + FEW)
+    few, many, loud = entity_suspicion(ways, unseen=unseen).score
+    assert many < few < loud
+    assert len(set(entity_suspicion(ways).score[:2])) == 1
 
 
 def test_a_product_that_everyone_talks_about_is_no_crowd() -> None:

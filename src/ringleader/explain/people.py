@@ -30,6 +30,9 @@ from ringleader.signals.behaviour.time import DAY, say_length
 from ringleader.signals.strangers import WINDOW_WEEKS
 from ringleader.wording import counted, number, plural, say_time
 
+LOUDEST = 0.1
+"""Share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
+
 
 def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """Known accounts it acts with: first those of the mode that the strongest input speaks of."""
@@ -237,6 +240,22 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     place = named(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
     said = f"{together:,} of {ratings} came together with others', beyond chance and tastes; most of all that on "
     return Said((said, *place, when(facts, loudest)), True)
+
+
+def campaign(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """Its reviews that stand among suspicious ones of others, and where these are loudest."""
+    own, others = facts.own, facts.signals.ratios.campaign
+    there, bound = others[own.cells], float(np.quantile(others, 1 - LOUDEST))
+    seen, expected = int((there > bound).sum()), LOUDEST * len(own.cells)
+    many = f"{seen:,} of its {reviews_said(own)} {verb(seen, 'stand')}" if seen else "No review of it stands"
+    weeks = "" if own.roles.time is None else " of the same weeks"
+    said = f"{many} where others' reviews{weeks} are most suspicious (the loudest tenth of the market)"
+    if not seen or not positive:
+        return Said((said,), seen > expected)
+    loudest = own.cells[np.argmax(there)][None]
+    k = own.roles.rarest_item
+    place: Parts = (" on ", *named(facts, k, int(own.codes(k, loudest)[0]))) if k != own.mode else ()
+    return Said((f"{said}; most of all that", *place, when(facts, loudest)), seen > expected)
 
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:

@@ -33,6 +33,7 @@ SUSPICION = {
     "suspicion_strangers": "crowd of strangers",
     "suspicion_attack": "attack",
     "suspicion_evidence": "evidence",
+    "suspicion_campaign": "campaign",
 }
 """Kinds of what the suspicion is made of."""
 
@@ -44,6 +45,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "strangers": people.strangers,
     "crowd of strangers": people.crowd_of_strangers,
     "attack": people.attack,
+    "campaign": people.campaign,
     "burst": habits.burst,
     "rating": habits.rating,
     "deviation": habits.deviation,

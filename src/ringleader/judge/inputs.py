@@ -38,11 +38,13 @@ ACTOR_WAYS = {
     "suspicion_strangers": "It came for one item alone, in a crowd of others who did",
     "suspicion_attack": "It gives bad ratings together with others, beyond chance and tastes",
     "suspicion_evidence": "Its reviews go together with those of others, beyond noise and tastes",
+    "suspicion_campaign": "It reviews where others' reviews are suspicious",
 }
 ITEM_WAYS = {
     "suspicion_lockstep": "Its reviews come from people who act in lockstep, beyond chance and tastes",
     "suspicion_strangers": "Its reviews come in crowds from people who reviewed nothing else",
     "suspicion_evidence": "Its reviews go together, beyond noise and tastes",
+    "suspicion_campaign": "Its reviews stand among suspicious ones of others",
 }
 LOCKSTEP = {
     "lockstep": "act in lockstep",

@@ -16,6 +16,7 @@ from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.signals.suspicion import (
     ReviewRatios,
     Suspicion,
+    believed_unseen,
     entity_suspicion,
     entity_ways,
     not_attacks,
@@ -126,7 +127,11 @@ class Signals:
 
     def suspicion(self, mode: int) -> Suspicion:
         """What all ways say together of every entity of a mode."""
-        return _once(self._suspicions, mode, lambda: entity_suspicion(self.ways(mode), self.share.peers))
+        return _once(self._suspicions, mode, lambda: self._find_suspicion(mode))
+
+    def _find_suspicion(self, mode: int) -> Suspicion:
+        unseen = believed_unseen(self.share, mode, self.ratios) if mode == self.actor else 0.0
+        return entity_suspicion(self.ways(mode), self.share.peers, unseen=unseen)
 
     def ways(self, mode: int) -> dict[str, Floats]:
         """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name."""

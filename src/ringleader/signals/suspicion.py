@@ -1,8 +1,9 @@
 """Suspicion: what the signals say together where no label speaks, of reviews and of entities.
 
 Every review has a log-likelihood ratio for each way to be bought: with others in lockstep, in a crowd of strangers, in
-an attack. It is as suspicious as its most suspicious way, and more where the model's evidence agrees. Entities sum up
-the squares of that, so that a little in every review, as honest people of one taste have it, is less than much in few.
+an attack. It is as suspicious as its most suspicious way, and more where the model's evidence agrees, and where the
+others' reviews of the same item and weeks are suspicious: there is a campaign. Entities sum up the squares of that, so
+that a little in every review, as honest people of one taste have it, is less than much in few.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from ringleader.arrays import Bools, Floats, frozen
+from ringleader.arrays import Bools, Floats, Numbers, frozen
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
@@ -35,6 +36,12 @@ EVIDENCE_MOST = 1.0
 TASTE = 2.0
 """What of the evidence the taste of a review's author takes off, for each unit of its pull."""
 
+CAMPAIGN = 1.5
+"""What the mean of the others' log(1 + ratio), with their evidence, adds to a review's own."""
+
+UNSEEN = 0.01
+"""Share of the market's mean suspicion of a review that each of the ``FEW`` is believed to have where entities act: of
+those who act seldom less is known, so they stand above others of whose many reviews none is suspicious."""
 
 COMES_BACK = 3
 """Reviews in lockstep for one seller from which their author is a customer who comes back."""
@@ -51,34 +58,39 @@ class ReviewRatios(NamedTuple):
         neither taste nor a crowd explains it (``unexplained``)
     evidence : what the model says beyond noise and beyond the taste of the author, in units of its uncertainty, at
         most ``EVIDENCE_MOST``
+    campaign : how suspicious the others' reviews are where it stands (``campaigns``)
     """
 
     lockstep: Floats
     strangers: Floats
     attack: Floats
     evidence: Floats
+    campaign: Floats
 
     def ratio(self) -> Floats:
         """The log-likelihood ratio of the most suspicious way."""
         return np.maximum(np.maximum(self.lockstep, self.strangers), self.attack)
 
     def parts(self) -> dict[str, Floats]:
-        """What adds up to the suspicion of each review, the square of log(1 + ratio) and what evidence adds to it.
-
-        Its way has of the square what log(1 + ratio) has of the sum, evidence the rest.
+        """What adds up to the suspicion of each review: the square of log(1 + ratio) and what evidence and a campaign
+        add to it. Each has of the square what it has of the sum.
         """
         ratio = self.ratio()
-        loud = np.log1p(ratio)
-        agrees = EVIDENCE_WITH * self.evidence
-        square = loud * loud * (1.0 + agrees)
+        own, loud = self.loudness(), np.log1p(ratio)
+        whole = own + CAMPAIGN * self.campaign
         strangers = (self.strangers > 0) & (self.strangers == ratio)
         attack = (self.attack > 0) & (self.attack == ratio)
         return {
-            "lockstep": np.where(strangers | attack, 0.0, square),
-            "strangers": np.where(strangers & ~attack, square, 0.0),
-            "attack": np.where(attack, square, 0.0),
-            "evidence": agrees * square,
+            "lockstep": np.where(strangers | attack, 0.0, loud * whole),
+            "strangers": np.where(strangers & ~attack, loud * whole, 0.0),
+            "attack": np.where(attack, loud * whole, 0.0),
+            "evidence": (own - loud) * whole,
+            "campaign": CAMPAIGN * self.campaign * whole,
         }
+
+    def loudness(self) -> Floats:
+        """What speaks against each review itself: log(1 + ratio), and what evidence adds to it."""
+        return np.asarray(np.log1p(self.ratio()) * (1.0 + EVIDENCE_WITH * self.evidence))
 
 
 def review_ratios(
@@ -93,8 +105,9 @@ def review_ratios(
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
     together = broad_lockstep(cells, lockstep) * unexplained(cells, lockstep)
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
-    ratios = together, np.where(fair, strangers.ratios, 0.0), attack, agrees
-    return ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ratios))
+    ways = together, np.where(fair, strangers.ratios, 0.0), attack, agrees, np.zeros(len(attack))
+    ratios = ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ways))
+    return ratios._replace(campaign=frozen(campaigns(cells, lockstep, ratios.loudness())))
 
 
 def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
@@ -140,8 +153,37 @@ def unexplained(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
 
 def _reviews_there(places: Places) -> Floats:
     """How many reviews the item of each cell has in its window, (n_cells,)."""
-    distinct, place = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+    distinct, place = _places(places)
     return np.asarray(np.bincount(place, minlength=len(distinct))[place], np.float64)
+
+
+def _places(places: Places) -> tuple[Numbers, Numbers]:
+    """Item and window as one number, ascending, and the rank of each cell's among them."""
+    return ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+
+
+def campaigns(cells: SparseTensor | CellShare, lockstep: Lockstep, loudness: Floats) -> Floats:
+    """How suspicious the others' reviews are where each review stands, (n_cells,): who is paid goes where others are.
+
+    The mean loudness of all reviews that its item has in its window on its side of the ratings, where its own counts as
+    silent; the mean over the positions of the windows, and the largest over items. It is 0 for ratings of neither side.
+    """
+    home = as_share(cells)
+    high, low = find_sides(home, lockstep.actor, lockstep.settings)
+    side = np.where(high, 0, np.where(low, 1, 2)).astype(np.int8)
+    largest = np.zeros(len(loudness))
+    for item in lockstep.roles(home.tensor).items if home.n_cells else ():
+        there = home.by(item)
+        loud, on = home.move(loudness, there), home.move(side, there)
+        taken, positions = on < 2, list(cuts_on(there.tensor, lockstep.actor, item, lockstep.settings))
+        others = np.zeros(len(loud))
+        for places in positions:
+            place = _places(places)[1] * 2 + np.minimum(on, 1)
+            count = np.bincount(place, weights=taken)
+            total = np.bincount(place, weights=loud * taken)
+            others += taken * np.maximum(total[place] - loud, 0.0) / np.maximum(count[place], 1.0)
+        largest = np.maximum(largest, there.move(others / len(positions), home))
+    return largest
 
 
 class Suspicion(NamedTuple):
@@ -180,13 +222,23 @@ def entity_ways(
     return {f"suspicion_{way}": home.entity_sums(mode, part) / reviews for way, part in parts.items()}
 
 
-def entity_suspicion(ways: dict[str, Floats], peers: Peers | None = None) -> Suspicion:
-    """The normal scores of what the ways add up to; each way has of it what it has of the sum.
+def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:
+    """What the ``FEW`` reviews that nobody has are believed to add to the suspicion of every entity that acts, (n_k,).
+
+    cells : all, or those held here; then it is of the entities that this process owns.
+    """
+    home = as_share(cells)
+    market = float(home.cell_total(np.sum(list(ratios.parts().values()), axis=0))) / max(home.n_cells, 1)
+    return np.asarray(FEW * UNSEEN * market / (home.degrees(mode) + FEW))
+
+
+def entity_suspicion(ways: dict[str, Floats], peers: Peers | None = None, *, unseen: Floats | float = 0.0) -> Suspicion:
+    """The normal scores of what the ways and ``unseen`` add up to; each way has of it what it has of the ways' sum.
 
     ways : of all entities of a mode, or of those that each of several processes owns.
     """
     total = np.sum(list(ways.values()), axis=0)
-    score = normal_scores(total, peers)
+    score = normal_scores(total + unseen, peers)
     shares = [np.where(total > 0, part / np.where(total > 0, total, 1.0), 1 / len(ways)) for part in ways.values()]
     return Suspicion(tuple(ways), tuple(frozen(len(ways) * share * score) for share in shares))
 
