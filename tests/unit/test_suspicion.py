@@ -143,7 +143,7 @@ def test_parts_of_the_suspicion_add_up_to_it(model: rl.RingDetector, mode: str) 
         total = total + FEW * UNSEEN * market / (model.tensor_.degrees(k) + FEW)
     np.testing.assert_allclose(suspicion.score, normal_scores(np.round(total, 15)), atol=1e-12)
     assert suspicion.names == tuple(ways)
-    assert ("suspicion_attack" in ways) == (mode == "reviewer")
+    assert ("suspicion_attack" in ways) == ("suspicion_campaign" in ways) == (mode == "reviewer")
 
 
 def test_entities_sum_up_their_reviews(model: rl.RingDetector) -> None:

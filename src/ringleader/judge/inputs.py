@@ -44,7 +44,6 @@ ITEM_WAYS = {
     "suspicion_lockstep": "Its reviews come from people who act in lockstep, beyond chance and tastes",
     "suspicion_strangers": "Its reviews come in crowds from people who reviewed nothing else",
     "suspicion_evidence": "Its reviews go together, beyond noise and tastes",
-    "suspicion_campaign": "Its reviews stand among suspicious ones of others",
 }
 LOCKSTEP = {
     "lockstep": "act in lockstep",

@@ -19,7 +19,7 @@ from ringleader.judge.neighbours import PREFIX, mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.runtime.peers import gather
 from ringleader.signals import Signals
-from ringleader.signals.suspicion import normal_scores
+from ringleader.signals.suspicion import normal_scores, own_suspicion
 from ringleader.wording import plural
 
 ACTOR_SHARE = 1 / 3
@@ -128,10 +128,10 @@ def _believed(head: Head, judgement: Judgement) -> Floats:
 
 
 def _suspected(signals: Signals, head: Head) -> Floats:
-    """The suspicion of the labelled of a head, who act, (M,)."""
+    """What the reviews of the labelled of a head, who act, say themselves, (M,): of that the others' is made too."""
     share, actor = signals.share, signals.actor
     labelled = share.lookup(actor, head.codes)
-    return np.asarray(labelled.rows(signals.suspicion(actor).score)[labelled.places(head.codes)])
+    return np.asarray(labelled.rows(own_suspicion(share, actor, signals.ratios))[labelled.places(head.codes)])
 
 
 def _taught(head: Head, suspicion: Floats) -> float:

@@ -71,22 +71,25 @@ class ReviewRatios(NamedTuple):
         """The log-likelihood ratio of the most suspicious way."""
         return np.maximum(np.maximum(self.lockstep, self.strangers), self.attack)
 
-    def parts(self) -> dict[str, Floats]:
+    def parts(self, *, acts: bool = True) -> dict[str, Floats]:
         """What adds up to the suspicion of each review: the square of log(1 + ratio) and what evidence and a campaign
         add to it. Each has of the square what it has of the sum.
+
+        acts : whether it is for those who act. To others a campaign says nothing: its reviews are their own.
         """
         ratio = self.ratio()
         own, loud = self.loudness(), np.log1p(ratio)
-        whole = own + CAMPAIGN * self.campaign
+        around = CAMPAIGN * self.campaign if acts else np.zeros(len(own))
+        whole = own + around
         strangers = (self.strangers > 0) & (self.strangers == ratio)
         attack = (self.attack > 0) & (self.attack == ratio)
-        return {
+        parts = {
             "lockstep": np.where(strangers | attack, 0.0, loud * whole),
             "strangers": np.where(strangers & ~attack, loud * whole, 0.0),
             "attack": np.where(attack, loud * whole, 0.0),
             "evidence": (own - loud) * whole,
-            "campaign": CAMPAIGN * self.campaign * whole,
         }
+        return {**parts, "campaign": around * whole} if acts else parts
 
     def loudness(self) -> Floats:
         """What speaks against each review itself: log(1 + ratio), and what evidence adds to it."""
@@ -214,12 +217,18 @@ def entity_ways(
     """
     home = as_share(cells)
     reviews = home.degrees(mode) + FEW
-    parts = ratios.parts()
+    parts = ratios.parts(acts=fair is None)
     if fair is not None or home.tensor.rating_mode is None:
         del parts["attack"]  # without ratings there are no bad ones
     if fair is not None:
         parts = {way: part * fair for way, part in parts.items()}
     return {f"suspicion_{way}": home.entity_sums(mode, part) / reviews for way, part in parts.items()}
+
+
+def own_suspicion(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:
+    """What the reviews of every entity of a mode say themselves, without campaigns around them, (n_k,)."""
+    home = as_share(cells)
+    return np.asarray(home.entity_sums(mode, ratios.loudness() ** 2) / (home.degrees(mode) + FEW))
 
 
 def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:
