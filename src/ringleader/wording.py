@@ -44,8 +44,8 @@ GLOSSARY = {
     "probability": "how sure the model is that an account is abusive, from what is known of labelled accounts",
     "score": "what accounts are sorted by: the probability where there are labels, else the suspicion",
     "strength": "the probability that an account belongs to a core",
-    "suspicion": "what the reviews alone say, without any label: lockstep, crowds of strangers, attacks and evidence "
-    "together; higher is worse, and it is no probability",
+    "suspicion": "what the reviews alone say, without any label: lockstep, crowds of strangers, attacks, evidence "
+    "and campaigns together; higher is worse, and it is no probability",
 }
 """Words that people meet on a page, in a terminal or in the console, each explained once."""
 
