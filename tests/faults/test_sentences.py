@@ -127,6 +127,16 @@ def test_truth_is_read_like_any_other_table(encoding: str, tmp_path: Path, capsy
     assert '"accounts": 2' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("encoding", [e for e in ENCODINGS if e.endswith("e") or e == "latin-1"])
+def test_labels_in_another_encoding_name_the_option(encoding: str, kind: str, tmp_path: Path) -> None:
+    line = '{"mode": "seller", "entity": "Caf\u00e9", "label": 1}\n'
+    (tmp_path / f"l.{kind}").write_bytes((LABELS if kind == "csv" else line).encode(encoding))
+    with pytest.raises(InputError, match=rf"l\.{kind}.* encoding=\"{encoding}\""):
+        rl.read_labels(tmp_path / f"l.{kind}")
+    assert "Caf\u00e9" in {known.entity for known in rl.read_labels(tmp_path / f"l.{kind}", encoding=encoding).entries}
+
+
 @pytest.mark.parametrize("at", [0.2, 0.5, 0.8])
 def test_a_parquet_file_with_a_flipped_bit_is_named_among_others(at: float, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):

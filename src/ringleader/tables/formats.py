@@ -20,7 +20,7 @@ from ringleader.tables.files import ReviewFile
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
-from ringleader.tables.text import HEAD_BYTES, check_width, delimiter_of, header_of, json_object, json_text, text_head
+from ringleader.tables.text import check_first_line, delimiter_of, header_of, json_object, json_text, text_head
 from ringleader.wording import is_unicode
 
 JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
@@ -119,8 +119,7 @@ class JsonLinesLoader:
             keys.update(dict.fromkeys(fresh))
             roles |= roles_called(fresh)
         if not keys:
-            with path.open("rb") as handle:
-                check_width(file, handle.readline(HEAD_BYTES).rstrip(b"\r\n"))
+            check_first_line(file, path)
             raise InputError(f"{file.name!r} holds no JSON object a line; write one object on each line")
         self.names = list(keys)
 

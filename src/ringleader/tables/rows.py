@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 from ringleader.errors import InputError, SchemaError
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
-from ringleader.tables.advice import first_line
+from ringleader.tables.advice import encoding_advice, first_line
 from ringleader.tables.columns import EXACT
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
-from ringleader.tables.text import delimiter_of, header_of, json_object, json_text, text_head
+from ringleader.tables.text import check_first_line, delimiter_of, header_of, json_object, json_text, text_head
 from ringleader.wording import is_unicode
 
 Row = tuple[str, dict[str, str | None]]
@@ -60,10 +60,13 @@ def _file_rows(
         yield from _text_rows(names, columns, f"{file.name} row")
         return
     if file.format == "jsonl":
+        check_first_line(file, path)
         checked = False
         for row in row_reader.text_lines(path):
-            parsed = json_object(row.fields[0]) if isinstance(row, row_reader.Record) else None
             where = f"{file.name} line {row.line}"
+            if isinstance(row, row_reader.BadRow):
+                raise _unreadable(row, where, what)
+            parsed = json_object(row.fields[0])
             if parsed is None:
                 raise InputError(f"{where} of the {what} is no JSON object")
             if not checked:
@@ -82,8 +85,13 @@ def _file_rows(
     for row in row_reader.csv_rows(path, delimiter, len(header)):
         where = f"{file.name} line {row.line}"
         if isinstance(row, row_reader.BadRow):
-            raise InputError(f"{where} of the {what} cannot be read: {row.reason}: {row.text!r}")
+            raise _unreadable(row, where, what)
         yield where, {name: row.fields[header.index(name)] for name in names}
+
+
+def _unreadable(row: row_reader.BadRow, where: str, what: str) -> InputError:
+    advised = encoding_advice({row.reason: 1})
+    return InputError(f"{where} of the {what} cannot be read: {row.reason}: {row.text!r}{advised}")
 
 
 def _values(column: Any, name: str, where: str) -> list[Any]:

@@ -36,6 +36,12 @@ def text_head(file: ReviewFile, path: Path) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
+def check_first_line(file: ReviewFile, path: Path) -> None:
+    """Refuses a file of lines whose first one is in UTF-16 or UTF-32."""
+    with path.open("rb") as handle:
+        check_width(file, handle.readline(HEAD_BYTES).rstrip(b"\r\n"))
+
+
 def check_width(file: ReviewFile, first: bytes) -> None:
     """Refuses a first line of two or four bytes a letter, as UTF-16 and UTF-32 have it; their marks are read before."""
     for width in (2, 4):
