@@ -31,7 +31,7 @@ def check_output(output: str | None, *, overwrite: bool, inputs: Iterable[str | 
         raise StorageError(f"{output} is what this command reads; choose another name for the output")
 
 
-def write_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool) -> bool:
+def write_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool = False) -> bool:
     """A table to a file of the kind its name says. Returns whether names were changed: in CSV and XLSX they may be."""
     changed = put_frame(frame, output, raw=raw, overwrite=overwrite)
     if changed:
@@ -39,7 +39,7 @@ def write_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool)
     return changed
 
 
-def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool) -> bool:
+def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool = False) -> bool:
     """As ``write_frame``, and says nothing."""
     from ringleader.cores.tables import quoting_of
     from ringleader.tables.spreadsheets import write_spreadsheet
@@ -66,7 +66,7 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool) -
     return not safe.equals(frame)
 
 
-def write_tables(tables: Iterator[pa.Table], output: str, *, overwrite: bool) -> int:
+def write_tables(tables: Iterator[pa.Table], output: str, *, overwrite: bool = False) -> int:
     """Arrow tables of the same columns to one Parquet file, as they come; returns the rows."""
     import pyarrow.parquet as pq
 
