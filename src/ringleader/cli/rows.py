@@ -89,7 +89,7 @@ def note_changed(kind: str = ".csv") -> None:
     where, raw = ("a spreadsheet", "") if kind == ".xlsx" else ("CSV", "--raw leaves them, ")
     note(
         f"note: in {where} a quote is put before names that a spreadsheet would run as a formula, and characters that "
-        f"steer a terminal are spelt out; {raw}.parquet and .jsonl keep every name"
+        f"steer a terminal or end a line are spelt out; {raw}.parquet and .jsonl keep every name"
     )
 
 
