@@ -15,6 +15,7 @@ import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.judge import basis, population
 from ringleader.kernels import tiles
+from ringleader.model.state import State
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
@@ -41,11 +42,13 @@ def test_workers_write_the_model_folder_of_one_process(
 ) -> None:
     tensor, known = market
     labels = known if labelled else None
-    rl.RingDetector(preset=preset, **SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
-    rl.RingDetector(preset=preset, **SETTINGS).fit(
+    one = rl.RingDetector(preset=preset, **SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
+    many = rl.RingDetector(preset=preset, **SETTINGS).fit(
         tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(workers)
     )
     assert_same_folder(tmp_path / "many", tmp_path / "one")
+    assert isinstance(many.state_, State)  # it was laid aside meanwhile
+    np.testing.assert_array_equal(many.state_.factors, one.state_.factors)
 
 
 def test_heads_of_large_modes_are_those_of_one_process(

@@ -64,7 +64,7 @@ class Board:
     of_actor: BoardRows
     of_place: BoardRows
     busy: BoardRows
-    busy_count: Floats
+    busy_count: Codes
     log_actor: Floats
     log_place: Floats
     loud: Floats
@@ -180,16 +180,16 @@ class SideReviews(NamedTuple):
     loud: Floats
     of_actor: BoardRows
     busy: BoardRows
-    busy_count: Floats
+    busy_count: Codes
     log_actor: Floats
 
 
-def _of_actors(who: Codes, windows: Codes, n_windows: int, n: int) -> tuple[BoardRows, BoardRows, Floats, Floats]:
+def _of_actors(who: Codes, windows: Codes, n_windows: int, n: int) -> tuple[BoardRows, BoardRows, Codes, Floats]:
     """``of_actor``, ``busy``, ``busy_count`` and ``log_actor`` of a board."""
     busy, count = _counted(who.astype(np.int64) * n_windows + windows)
     reviews = np.bincount(who, minlength=n).astype(np.float64)
     table = BoardRows(_offsets(busy // n_windows, n), (busy % n_windows).astype(np.int32))
-    return _rows(who, n), table, count.astype(np.float64), _log_shares(reviews, reviews >= CROWD)
+    return _rows(who, n), table, count.astype(np.int32), _log_shares(reviews, reviews >= CROWD)
 
 
 def _board(mode: int, least: int, reviews: SideReviews, cut: Places) -> Board:

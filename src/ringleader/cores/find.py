@@ -59,7 +59,7 @@ def find_cores(
         candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
         chosen = combine(laid, candidates, tensor.n_cells)
     owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in chosen]
-    holders = np.bincount(np.concatenate([*owned, _none()]), minlength=tensor.n_cells)
+    holders = np.bincount(np.concatenate([*owned, _none()]), minlength=tensor.n_cells).astype(np.int32)
     for (number, block), own in zip(chosen, owned, strict=True):
         board = laid[number]
         holders[own] -= 1

@@ -98,10 +98,12 @@ def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
     """
     blocks: list[Block] = []
     seen: set[bytes] = set()
-    loud = np.log1p(np.minimum(board.loud, LOUDEST)) * (board.loud > LOUD)
-    total, known = board.sums(loud), board.sums(loud * covered[board.cells])
+    heard = np.flatnonzero(board.loud > LOUD)
+    loud, at, count = _loudness(board, heard), board.place[heard], len(board.size)
+    total: Floats = np.bincount(at, weights=loud, minlength=count).astype(np.float64, copy=False)
+    known = np.bincount(at, weights=loud * covered[board.cells[heard]], minlength=count)
     free = known <= COVERED * total
-    for place in _loud_places(board, loud, limits):
+    for place in _loud_places(board, total, np.bincount(at, minlength=count), limits):
         if not free[place]:
             continue
         reviews = board.of_place.entries[board.of_place.offsets[place] : board.of_place.offsets[place + 1]]
@@ -118,14 +120,23 @@ def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
             rows = board.inside(part.actors, part.places)
             rows = rows[~covered[board.cells[rows]]]
             covered[board.cells[rows]] = True
-            np.add.at(known, board.place[rows], loud[rows])
+            np.add.at(known, board.place[rows], _loudness(board, rows))
             free[part.places] = known[part.places] <= COVERED * total[part.places]
     return blocks
 
 
-def _loud_places(board: Board, loud: Floats, limits: Limits) -> Numbers:
-    """Places to begin from: loud, and not just because a few of a crowd are; the loudest first."""
-    total, part = board.sums(loud) * board.open, board.sums(loud > 0) / np.maximum(board.size, 1.0)
+def _loudness(board: Board, reviews: Numbers) -> Floats:
+    """How loud reviews are, each by itself."""
+    lockstep = board.loud[reviews]
+    return np.asarray(np.log1p(np.minimum(lockstep, LOUDEST)) * (lockstep > LOUD))
+
+
+def _loud_places(board: Board, total: Floats, heard: Numbers, limits: Limits) -> Numbers:
+    """Places to begin from: loud, and not just because a few of a crowd are; the loudest first.
+
+    total, heard : (P,), how loud the reviews of each place are together, and how many of them are loud.
+    """
+    total, part = total * board.open, heard / np.maximum(board.size, 1.0)
     places = np.flatnonzero((total > LOUD_PLACE) & (part > LOUD_PART))
     return places[np.argsort(-(total * part)[places], kind="stable")][: limits.seeds]
 

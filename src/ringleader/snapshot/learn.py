@@ -208,11 +208,14 @@ def _learn(
         workers_learner, workers_signals = learner, cluster
 
         def find_evidence() -> None:
-            workers_learner.keep_evidence(problem, last, workers_signals.edges)
+            workers_learner.keep_evidence(problem, fitted.state, workers_signals.edges)
             workers_learner.release()  # the signals need the memory
 
         pairs = cluster.lockstep() if lockstep is None else lockstep
         held = HeldSignals(cluster, pairs, fitted.user_columns.modes, find_evidence)
+        if writer is not None:  # what follows needs the memory; whoever asks for the state reads it
+            fitted = replace(fitted, state=writer.saved_state())
+            snapshot, last = fitted, fitted.state
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
         fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge))

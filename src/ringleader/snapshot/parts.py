@@ -103,10 +103,19 @@ class Checkpoint:
         derived = Derived(label_free=LabelFree(signals, snapshot.user_columns.modes))
         return replace(snapshot, state=state, derived=derived)
 
+    def saved_state(self) -> State:
+        """The state that was saved last, read when something asks for it."""
+        assert self.stored is not None  # it was saved
+        state = self.stored.sources["state"] = stored_state(self.stored, later=True)
+        return state
+
     def read_back(self, snapshot: Snapshot) -> Snapshot:
         """A complete snapshot that was saved, with what follows from it read from the folder when it is asked for."""
         assert self.stored is not None  # it was saved
-        return _with_derived(replace(snapshot, derived=Derived()), self.stored)
+        state = snapshot.state
+        if not isinstance(state, State):  # it was laid aside; one that is not large is read at once
+            state = self.stored.sources["state"] = stored_state(self.stored)
+        return _with_derived(replace(snapshot, state=state, derived=Derived()), self.stored)
 
 
 def save(
@@ -208,7 +217,7 @@ def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
     yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
-    yield ModelPart("cores", signals, lambda: snapshot.cores().to_arrays())
+    yield ModelPart("cores", signals, partial(_cores_arrays, snapshot))
     for k in range(len(snapshot.tensor.shape)):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
         if snapshot.judged and snapshot.target_index(k) is None:
@@ -242,6 +251,12 @@ def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
     if release:
         judge.label_free.release(mode)
         return_memory()
+    return arrays
+
+
+def _cores_arrays(snapshot: Snapshot) -> Arrays:
+    arrays = snapshot.cores().to_arrays()
+    return_memory()  # that of the boards
     return arrays
 
 

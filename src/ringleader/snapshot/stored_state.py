@@ -63,9 +63,9 @@ def _itself(state: State) -> State:
     return state
 
 
-def stored_state(stored: Stored) -> State:
-    """The state of a model; where it is in pieces, it is read when something asks for it."""
-    if len(files_of(stored.files.get("state", {}))) == 1:
+def stored_state(stored: Stored, *, later: bool = False) -> State:
+    """The state of a model; where it is in pieces, or ``later``, it is read when something asks for it."""
+    if not later and len(files_of(stored.files.get("state", {}))) == 1:
         return State.from_arrays(stored.arrays("state"))
     return cast(State, StoredState(int(stored.meta["sweep"]), lambda: State.from_arrays(stored.arrays("state"))))
 
