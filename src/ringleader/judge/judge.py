@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
 from ringleader.arrays import Floats
 from ringleader.judge.basis import Ranks, rank_all, side_by_side
@@ -26,6 +26,7 @@ from ringleader.judge.real import REAL_SETTINGS, fit_real
 from ringleader.judge.transfer import Transfer, tellers, transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
+from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.peers import Alone
 from ringleader.signals import Signals
@@ -49,7 +50,7 @@ class LabelFree:
         self._inputs = {} if inputs is None else inputs
         self._ranks: dict[int, Ranks] = {}
 
-    @cached_property
+    @found_once
     def ties(self) -> Ties:
         """The graphs that labels flow along."""
         return Ties(self.signals.share, self.signals.lockstep)
@@ -176,12 +177,15 @@ class Judge:
 
         def let_flow() -> None:
             """Has the labels flow, which ``Ties`` remembers."""
-            ties = self.label_free.ties
-            associations(ties, [target.mode], [wanted], Flow(seed=self.seed))
-            if always:
-                first_flows(ties, modes, wanted, seed=self.seed)
+            associations(self.label_free.ties, [target.mode], [wanted], Flow(seed=self.seed))
 
-        self.label_free.find_inputs(modes, [let_flow])
+        def let_flow_first() -> None:
+            """The same for the first round."""
+            first_flows(self.label_free.ties, modes, wanted, seed=self.seed)
+
+        # Two at once in a thread each: to go through a graph with half of the columns takes most of the time of all.
+        flows = [_in_one_thread(let_flow), _in_one_thread(let_flow_first)] if always else [let_flow]
+        self.label_free.find_inputs(modes, flows)
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:
             other = self._fit(target, self.inputs(target.mode, target.name, True))
@@ -304,6 +308,14 @@ class Judge:
             heads = [(self.targets[place], self.head(place), self.judgement(place)) for place in places]
             self._transfers[mode] = transfer(self.signals, mode, heads)
         return self._transfers[mode]
+
+
+def _in_one_thread(call: Callable[[], None]) -> Callable[[], None]:
+    def limited() -> None:
+        with using_threads(1):
+            call()
+
+    return limited
 
 
 def _labels_likelihood(head: Head) -> float:

@@ -227,7 +227,13 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
     tied = np.empty(n, np.int32)
     for g in range(span[0], span[1]):
         first, last = groups.offsets[g], groups.offsets[g + 1]
-        n_tied = 0
+        n_tied = joined = 0
+        for q in range(first, last):
+            joined += graph.offsets[groups.members[q] + 1] > graph.offsets[groups.members[q]]
+        if joined < 2:  # nobody outside is tied to two of them
+            for q in range(first, last):
+                support[groups.spots[q]] = 0.0
+            continue
         for q in range(first, last):
             inside[groups.members[q]] = True
         for q in range(first, last):

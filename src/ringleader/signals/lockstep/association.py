@@ -98,7 +98,7 @@ class Ties:
         self._walks: dict[tuple[Hashable, ...], Walk] = {}
         self._graphs: dict[tuple[int, int], OwnedGraph] = {}
         self._flows: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = {}
-        self._lock = threading.Lock()
+        self._lock, self._laying_out = threading.Lock(), threading.Lock()
 
     @property
     def tensor(self) -> SparseTensor:
@@ -123,9 +123,10 @@ class Ties:
         return self._walk(key, lambda: averaged_over_shared(self.share, mode, other, restart))
 
     def _walk(self, key: tuple[Hashable, ...], make: Callable[[], Walk]) -> Walk:
-        if key not in self._walks:
-            self._walks[key] = make()
-        return self._walks[key]
+        with self._laying_out:  # flows that begin at the same time lay out each graph once
+            if key not in self._walks:
+                self._walks[key] = make()
+            return self._walks[key]
 
     def meetings(self, mode: int, other: int) -> OwnedGraph:
         """The graph (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often."""
@@ -315,7 +316,8 @@ def spread_labels(
         return q
 
     # No column feels another, so that they may be cut up among threads.
-    columns = [np.ascontiguousarray(part) for part in np.array_split(known, COLUMN_PIECES, axis=1) if part.shape[1]]
+    pieces = np.array_split(known, min(COLUMN_PIECES, Threads().count), axis=1)
+    columns = [np.ascontiguousarray(part) for part in pieces if part.shape[1]]
     flowed = np.concatenate([*Threads().map(spread, columns), np.zeros((len(known), 0))], axis=1)
     ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
     return [(part, fold) for part, (_, fold) in zip(np.split(flowed, ends, axis=1), held, strict=True)]
