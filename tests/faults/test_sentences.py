@@ -159,9 +159,9 @@ def test_a_parquet_file_whose_footer_is_damaged_is_named(tmp_path: Path) -> None
     for k in range(40, 80):
         content[-k] ^= 0xFF
     (tmp_path / "a.parquet").write_bytes(content)
-    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is damaged"):
+    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is cut short or damaged"):
         rl.read_reviews(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is damaged"):
+    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is cut short or damaged"):
         rl.read_labels(tmp_path / "a.parquet")
 
 

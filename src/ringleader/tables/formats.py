@@ -36,7 +36,9 @@ class ParquetLoader:
         try:
             self.names = pq.read_schema(path).names
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
+            raise InputError(
+                f"{file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
+            ) from error
 
     def load(self, relation: Relation, schema: Schema) -> TablePart:
         options = f"{quoted(self.path)}, binary_as_string = true, hive_partitioning = false"
@@ -64,7 +66,9 @@ class ParquetLoader:
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
-            raise InputError(f"{self.file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
+            raise InputError(
+                f"{self.file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
+            ) from error
 
 
 class DelimitedLoader:

@@ -54,7 +54,9 @@ def _file_rows(
         try:
             table = pq.read_table(path)
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file.name!r} is no Parquet file, or is damaged: {first_line(error)}") from error
+            raise InputError(
+                f"{file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
+            ) from error
         names = choose(table.column_names, required, optional, repr(file.name), what)
         columns = [_values(table.column(name), name, file.name) for name in names]
         yield from _text_rows(names, columns, f"{file.name} row")
