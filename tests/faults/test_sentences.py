@@ -138,19 +138,16 @@ def test_labels_in_another_encoding_name_the_option(encoding: str, kind: str, tm
 
 
 @pytest.mark.parametrize("at", [0.2, 0.5, 0.8])
-def test_a_parquet_file_with_a_flipped_bit_is_named_among_others(at: float, tmp_path: Path) -> None:
+def test_a_parquet_file_with_flipped_bits_is_named_among_others(at: float, tmp_path: Path) -> None:
+    """Flips that leave valid values are read: the format has no checksum unless its writer adds one."""
     for name in ("a", "b", "c"):
         reviews(40_000).to_parquet(tmp_path / f"{name}.parquet", compression="snappy")
     content = bytearray((tmp_path / "b.parquet").read_bytes())
-    for k in range(8):
+    for k in range(64):
         content[int(at * len(content)) + k] ^= 0xFF
     (tmp_path / "b.parquet").write_bytes(content)
-    try:
-        read = rl.read_reviews(tmp_path)
-    except InputError as error:
-        assert "'b.parquet'" in str(error) and "damaged" in str(error)
-    else:  # nothing in the format tells: a checksum of pages is optional, and rarely there
-        assert len(read)
+    with pytest.raises(InputError, match=r"'b\.parquet' is damaged: .*; fetch or write it again"):
+        rl.read_reviews(tmp_path)
 
 
 def test_a_parquet_file_whose_footer_is_damaged_is_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ringleader.errors import InputError
 from ringleader.tables.schema import DEFAULT_MODES, ROLE_OF_MODE, Axis
 
 NOT_UTF8 = "not valid UTF-8"
@@ -31,6 +32,11 @@ def advice(axis: Axis, reason: str, value: str | None) -> str:
 def encoding_advice(rejected: Mapping[str, int]) -> str:
     """What to type where rows were refused because they are in another encoding; empty where none was."""
     return "; for Latin-1 give --encoding latin-1" if NOT_UTF8 in rejected else ""
+
+
+def bad_parquet(name: str, error: BaseException) -> InputError:
+    """What is wrong with a file that its readers do not take."""
+    return InputError(f"{name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}")
 
 
 def flag(axis: Axis) -> str:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ringleader.errors import InputError, SchemaError, StorageError
 from ringleader.tables import row_reader
-from ringleader.tables.advice import NOT_UTF8, first_line
+from ringleader.tables.advice import NOT_UTF8, bad_parquet
 from ringleader.tables.files import ReviewFile
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, column_types, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
@@ -36,9 +36,7 @@ class ParquetLoader:
         try:
             self.names = pq.read_schema(path).names
         except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
-            ) from error
+            raise bad_parquet(file.name, error) from error
 
     def load(self, relation: Relation, schema: Schema) -> TablePart:
         options = f"{quoted(self.path)}, binary_as_string = true, hive_partitioning = false"
@@ -66,9 +64,7 @@ class ParquetLoader:
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
-            raise InputError(
-                f"{self.file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
-            ) from error
+            raise bad_parquet(self.file.name, error) from error
 
 
 class DelimitedLoader:

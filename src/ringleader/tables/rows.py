@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ringleader.errors import InputError, SchemaError
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables import row_reader
-from ringleader.tables.advice import encoding_advice, first_line
+from ringleader.tables.advice import bad_parquet, encoding_advice
 from ringleader.tables.columns import EXACT
 from ringleader.tables.files import ReviewFile, locate, readable_path
 from ringleader.tables.frames import column_names, to_arrow
@@ -54,9 +54,7 @@ def _file_rows(
         try:
             table = pq.read_table(path)
         except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{file.name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}"
-            ) from error
+            raise bad_parquet(file.name, error) from error
         names = choose(table.column_names, required, optional, repr(file.name), what)
         columns = [_values(table.column(name), name, file.name) for name in names]
         yield from _text_rows(names, columns, f"{file.name} row")
@@ -108,9 +106,9 @@ def _values(column: Any, name: str, where: str) -> list[Any]:
     return values
 
 
-def _text_rows(names: list[str], columns: list[list[Any]], place: str) -> Iterator[Row]:
+def _text_rows(names: list[str], columns: list[list[Any]], named: str) -> Iterator[Row]:
     for number, values in enumerate(zip(*columns, strict=True), start=1):
-        where = f"{place} {number}"
+        where = f"{named} {number}"
         yield where, {n: _text(v, n, where) for n, v in zip(names, values, strict=True)}
 
 
