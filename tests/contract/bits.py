@@ -82,6 +82,7 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     made["topic_counts"] = [counts]
     codes, numbers = rng.integers(0, 5, 27).astype(np.int32), rng.normal(size=(27, 3))
     made["sums_by_code"] = [backend.sums_by_code(codes, part, 6) for part in (numbers, numbers[:, 0])]
+    made["dense_ranks"] = list(backend.dense_ranks(rng.integers(0, 40, 27), 41))
     made["top_sums"] = [backend.top_sums(codes, numbers[:, 0], 6, 3)]
     made["largest_bursts"] = list(_bursts(backend, rng))
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]

@@ -155,6 +155,15 @@ def test_sums_of_the_largest_have_the_bits_of_sorting(n: int, size: int, most: i
     np.testing.assert_array_equal(found, get_backend("reference").top_sums(codes, values, size, most))
 
 
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(st.lists(st.integers(0, 30)), st.integers(31, 40))
+def test_ranks_by_a_table_are_those_of_unique(numbers: list[int], size: int) -> None:
+    found = numba.dense_ranks(np.array(numbers, np.int64), size)
+    expected = get_backend("reference").dense_ranks(np.array(numbers, np.int64), size)
+    for own, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, wanted)
+
+
 def test_codes_beyond_their_size_are_refused() -> None:
     for codes in ([0, 3], [-1, 0]):
         with pytest.raises(ValueError, match="size 3"):

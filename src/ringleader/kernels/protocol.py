@@ -119,6 +119,9 @@ class Backend(Protocol):
     def top_sums(self, codes: Any, values: Floats, size: int, most: int) -> Floats:
         """Sums of the ``most`` largest values of each code below ``size``, largest first, values below 0 as 0."""
 
+    def dense_ranks(self, numbers: Any, size: int) -> tuple[Numbers, Numbers]:
+        """Distinct numbers, from 0 and below ``size``, ascending, and the rank of each among them."""
+
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""
 

@@ -36,6 +36,7 @@ class NumbaBackend(HostArrays):
     largest_bursts = staticmethod(compiled_bursts.largest_bursts)
     sums_by_code = staticmethod(compiled_grouped.sums_by_code)
     top_sums = staticmethod(compiled_grouped.top_sums)
+    dense_ranks = staticmethod(compiled_grouped.dense_ranks)
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
     often_met = staticmethod(compiled_pairs.often_met)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numba import njit
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.layout import read_only
 from ringleader.kernels.numba.elementary import OUTER
 
@@ -99,6 +99,41 @@ def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
             read_only(np.ascontiguousarray(codes)), read_only(np.ascontiguousarray(values, np.float64)), most, sums
         )
     return sums
+
+
+@compiled
+def _rank(numbers: Any, places: Any, ranks: Any) -> int:
+    for i in range(len(numbers)):
+        places[numbers[i]] = 1
+    count = 0
+    for number in range(len(places)):
+        if places[number]:
+            places[number] = count
+            count += 1
+    for i in range(len(numbers)):
+        ranks[i] = places[numbers[i]]
+    return count
+
+
+@compiled
+def _put_distinct(numbers: Any, ranks: Any, distinct: Any) -> None:
+    for i in range(len(numbers)):
+        distinct[ranks[i]] = numbers[i]
+
+
+def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:
+    """Distinct numbers (n,) from 0 and below ``size``, ascending, and the rank of each among them: by a table.
+
+    Same as: ``reference.grouped.dense_ranks``.
+    """
+    ranks = np.empty(len(numbers), np.int64)
+    if not len(numbers):
+        return ranks, ranks.copy()
+    _check(numbers, numbers, size)
+    own = read_only(np.ascontiguousarray(numbers))
+    distinct = np.empty(_rank(own, np.zeros(size, np.int32), ranks), np.int64)
+    _put_distinct(own, ranks, distinct)
+    return distinct, ranks
 
 
 def _check(codes: Any, values: Any, size: int) -> None:

@@ -25,6 +25,7 @@ class ReferenceBackend(HostArrays):
     largest_bursts = staticmethod(bursts.largest_bursts)
     sums_by_code = staticmethod(grouped.sums_by_code)
     top_sums = staticmethod(grouped.top_sums)
+    dense_ranks = staticmethod(grouped.dense_ranks)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 
 
 def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
@@ -26,3 +26,9 @@ def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
     first = np.concatenate([[0], np.cumsum(np.bincount(entity, minlength=size))])
     largest = np.arange(len(order)) - first[entity] < most
     return np.asarray(np.bincount(entity[largest], weights=values[order[largest]], minlength=size), np.float64)
+
+
+def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:
+    """See ``grouped.dense_ranks``."""
+    distinct, ranks = np.unique(numbers, return_inverse=True)
+    return distinct.astype(np.int64), ranks.reshape(-1).astype(np.int64)

@@ -130,9 +130,7 @@ def ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
     if most > DENSE * (len(numbers) + 1000):
         distinct, rank = np.unique(numbers, return_inverse=True)
         return distinct, rank.reshape(-1).astype(np.int64)
-    seen = np.zeros(most, np.bool_)
-    seen[numbers] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
+    return get_backend().dense_ranks(numbers, most)
 
 
 def _log_rate(share: CellShare, size: Numbers, place: Numbers, places: Places, popularity: float) -> Floats:
