@@ -92,7 +92,7 @@ def test_what_is_taken_back_leaves_what_held_before_on_the_page(browser: Any, op
     faults: list[str] = []
     with tab_of(browser, opened, faults) as tab:
         tab.goto(f"{opened.url}/sellers/s4")
-        pill, lines = tab.locator("h1 .pill"), tab.locator("#history tbody tr")
+        pill, lines = tab.locator("h1 .pill"), tab.locator("#account-events tbody tr")
         for count, (key, verdict) in enumerate((("b", "bad"), ("g", "good"), ("z", "bad")), 1):
             tab.keyboard.press(key)
             saved(opened, count)

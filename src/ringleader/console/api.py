@@ -148,8 +148,8 @@ def api_router(console: Console) -> APIRouter:
         response.headers["ETag"] = f'"{store.head(about)}"'
         (row,) = account_rows(live, served, mode, [code], target)
         described = served.snapshot.account(mode, entity, served.standing(mode, target).target)
-        history = [decision_row(event, store) for event in store.history(about)]
-        return {**row, "run": served.number, **account_details(described), "decisions": history}
+        events = [decision_row(event, store) for event in store.events_of(about)]
+        return {**row, "run": served.number, **account_details(described), "decisions": events}
 
     @router.get("/queue", tags=["accounts"])
     def queue(

@@ -109,7 +109,7 @@ class DecisionStore:
         self._events: list[Decision] = []
         self._by_id: dict[int, Decision] = {}
         self._by_key: dict[str, Decision] = {}
-        self._histories: dict[AccountKey, list[Decision]] = {}
+        self._by_account: dict[AccountKey, list[Decision]] = {}
         self._current: dict[AccountKey, Decision] = {}
         self._reverted: set[int] = set()
         with self._guarded("open"):
@@ -212,11 +212,11 @@ class DecisionStore:
             self._catch_up()
             return self._current.get(account)
 
-    def history(self, account: AccountKey) -> list[Decision]:
+    def events_of(self, account: AccountKey) -> list[Decision]:
         """Every event about an account, the oldest first."""
         with self._lock:
             self._catch_up()
-            return list(self._histories.get(account, ()))
+            return list(self._by_account.get(account, ()))
 
     def head(self, account: AccountKey) -> int:
         """The number of the last event about an account; 0 where there is none."""
@@ -226,7 +226,7 @@ class DecisionStore:
         """The same of many."""
         with self._lock:
             self._catch_up()
-            return [own[-1].id if (own := self._histories.get(account)) else 0 for account in accounts]
+            return [own[-1].id if (own := self._by_account.get(account)) else 0 for account in accounts]
 
     def is_reverted(self, number: int) -> bool:
         return number in self._reverted
@@ -305,7 +305,7 @@ class DecisionStore:
             self._events.append(event)
             self._by_id[event.id], self._by_key[event.key] = event, event
             account = event.account
-            own = self._histories.setdefault(account, [])
+            own = self._by_account.setdefault(account, [])
             own.append(event)
             if event.reverts is None:
                 self._current[account] = event
@@ -318,7 +318,7 @@ class DecisionStore:
                 self._current[account] = holds
 
     def _check_unchanged(self, account: AccountKey, expected: int) -> None:
-        own = self._histories.get(account, [])
+        own = self._by_account.get(account, [])
         head = own[-1].id if own else 0
         if head != expected:
             since = [event for event in own if event.id > expected]
@@ -331,7 +331,7 @@ class DecisionStore:
         if event is None or event.verdict == "revoke":
             raise SettingsError(f"decision {draft.reverts} cannot be taken back: it is none, or takes one back itself")
         if draft.reverts in self._reverted:
-            since = [e for e in self._histories[event.account] if e.reverts == draft.reverts]
+            since = [e for e in self._by_account[event.account] if e.reverts == draft.reverts]
             raise ConflictError(f"decision {draft.reverts} was taken back already", since)
 
     def _connect(self) -> sqlite3.Connection:

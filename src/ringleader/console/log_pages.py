@@ -112,8 +112,9 @@ def add_log_pages(router: APIRouter, pages: Pages) -> None:
         served = live.served
         rows = [_run_row(run, served) for run in store.runs()]
         pinned = console.worker.pinned is not None
-        known = taken_in(live.folder)
-        return pages.render(request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, history=known)
+        return pages.render(
+            request, served, "runs.html.j2", runs=rows, pinned=pinned, run=served.number, taken_in=taken_in(live.folder)
+        )
 
     @router.post("/runs/{number}/restore")
     def restore(number: Annotated[int, PathParameter(ge=1, le=2**62)]) -> Response:

@@ -352,7 +352,7 @@ def page_router(pages: Pages) -> APIRouter:
             targets=targets,
             ratings=ratings(described),
             partners=partner_groups(served, addresses, described, decided),
-            history=[decision_row(event, store) for event in reversed(store.history(about))],
+            events=[decision_row(event, store) for event in reversed(store.events_of(about))],
             back=url,
             reviews_url=with_query("/reviews", {"mode": mode, "code": code, "target": target}),
             mode=mode,

@@ -173,14 +173,14 @@
     }
   }
 
-  // The history of an account as it is now.
+  // The decisions on an account as they are now.
   let retold = null;
   async function retell() {
     const answer = await fetch(location.href).catch(() => null);
     if (!answer || !answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const history = find("#history");
-    if (!history.contains(document.activeElement)) history.replaceChildren(...find("#history", fresh).childNodes);
+    const events = find("#account-events");
+    if (!events.contains(document.activeElement)) events.replaceChildren(...find("#account-events", fresh).childNodes);
   }
 
   // -- deciding ----------------------------------------------------------------------------------
