@@ -1,14 +1,23 @@
-"""Matrix algebra in tiles: right, and with the same bits in any thread and for any number of BLAS threads."""
+"""Matrix algebra: right, in the order of operations that is promised, with the same bits in any thread."""
 
 from __future__ import annotations
 
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ringleader.kernels.tiles import gram, inverse_factor, product, row_lengths, times_vector, vector_times
+from ringleader.kernels.tiles import (
+    gram,
+    inverse_factor,
+    product,
+    row_lengths,
+    solve_definite,
+    times_vector,
+    vector_times,
+)
 
 SIZES = [(1, 1), (5, 3), (64, 64), (130, 24), (65, 130), (200, 301), (700, 250)]
 
@@ -28,6 +37,44 @@ def test_they_are_what_numpy_says(m: int, p: int) -> None:
     np.testing.assert_allclose(row_lengths(lambda part: single[part], m, factor.T), lengths, rtol=1e-5)
     np.testing.assert_allclose(times_vector(rows, factor[0]), rows @ factor[0], atol=1e-10)
     np.testing.assert_allclose(vector_times(weight, rows), weight @ rows, atol=1e-10)
+
+
+def fused(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """left @ right as it is promised: term by term in their order, each product added and the sum rounded once."""
+    total = np.zeros((len(left), right.shape[1]))
+    for (i, j), _ in np.ndenumerate(total):
+        for a, b in zip(left[i], right[:, j], strict=True):
+            total[i, j] = float(Fraction(a) * Fraction(b) + Fraction(total[i, j]))
+    return total
+
+
+@pytest.mark.parametrize(("m", "k", "p"), [(5, 20, 7), (9, 300, 13), (3, 17, 25)])
+def test_every_sum_is_added_up_in_one_order(m: int, k: int, p: int) -> None:
+    rng = np.random.default_rng(k)
+    left, right, weight = rng.normal(size=(m, k)), rng.normal(size=(k, p)), rng.uniform(0.1, 1, k)
+    right[: k // 2, : p // 2] = 0.0  # what is skipped changes nothing
+    np.testing.assert_array_equal(product(left, right), fused(left, right))
+    scaled = right * np.sqrt(weight)[:, None]
+    np.testing.assert_array_equal(np.triu(gram(right, weight)), np.triu(fused(scaled.T, scaled)))
+    np.testing.assert_array_equal(vector_times(left[0], right), fused(left[:1], right)[0])
+    lanes = [fused(left[:, lane::4], right[lane::4, :1])[:, 0] for lane in range(4)]
+    np.testing.assert_array_equal(times_vector(left, right[:, 0]), (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        inverse_factor(-np.eye(60))
+
+
+def test_a_definite_system_is_solved_and_one_that_rounding_made_singular_too() -> None:
+    rng = np.random.default_rng(3)
+    matrix, vector = gram(rng.normal(size=(90, 30)), np.ones(90)), rng.normal(size=30)
+    np.testing.assert_allclose(solve_definite(matrix, vector), np.linalg.solve(matrix, vector), rtol=1e-9)
+    flat = np.full((3, 3), 1.0)
+    np.testing.assert_allclose(flat @ solve_definite(flat, np.ones(3)), np.ones(3), rtol=1e-3)
+    assert np.isnan(solve_definite(flat * np.nan, np.ones(3))).all()
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_definite(-flat, np.ones(3))
 
 
 def everything() -> list[np.ndarray]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
+from ringleader.kernels.elementary import log
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.tensor.sparse import SparseTensor, group_codes
@@ -233,7 +234,7 @@ def _excess(size: Floats, item: Numbers, window: Numbers) -> Floats:
 def _log_shares(weight: Floats, within: Bools) -> Floats:
     total = float(weight[within].sum())
     shares = np.full(len(weight), -np.inf)
-    shares[within] = np.log(weight[within] / max(total, 1.0))
+    shares[within] = log(weight[within] / max(total, 1.0))
     return shares
 
 

@@ -6,11 +6,9 @@ them than chance deals there, ``significance`` says how surprising they are.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from ringleader.arrays import Numbers
 from ringleader.cores.board import Board, BoardRows, boards, contains, taken
@@ -19,7 +17,7 @@ from ringleader.cores.listing import Cores
 from ringleader.cores.search import SURE, Limits, Wide, combine, join, search, widen
 from ringleader.cores.significance import agree, taste
 from ringleader.errors import SettingsError
-from ringleader.runtime.blas import one_blas_thread
+from ringleader.kernels.elementary import log, logistic
 from ringleader.signals.lockstep import Lockstep
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
@@ -51,13 +49,12 @@ def find_cores(
     laid = boards(tensor, lockstep, settings.min_reviews)
     limits = Limits(settings.min_reviewers, settings.min_places, settings.max_seeds)
     covered = np.zeros(tensor.n_cells, np.bool_)
-    looks = math.log(max(len(laid), 1))
+    looks = log(max(len(laid), 1))
     reported: list[Report] = []
     grouping = tensor.grouping(k)
     of_actor = BoardRows(grouping.offsets, grouping.cells)
-    with one_blas_thread():
-        candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
-        chosen = combine(laid, candidates, tensor.n_cells)
+    candidates = [(number, block) for number, board in enumerate(laid) for block in search(board, limits, covered)]
+    chosen = combine(laid, candidates, tensor.n_cells)
     owned = [laid[number].cells[laid[number].inside(block.actors, block.places)] for number, block in chosen]
     holders = np.bincount(np.concatenate([*owned, _none()]), minlength=tensor.n_cells).astype(np.int32)
     for (number, block), own in zip(chosen, owned, strict=True):
@@ -69,7 +66,7 @@ def find_cores(
         net = min(block.net - looks, taste(finest, wide.actors))
         there = board.whatever_rating(np.sort(taken(of_actor, wide.actors)), wide.places)
         same = len(board.inside(wide.actors, wide.places))
-        if -net <= math.log(settings.significance) and agree(same, len(there), len(board.cells) / tensor.n_cells):
+        if -net <= log(settings.significance) and agree(same, len(there), len(board.cells) / tensor.n_cells):
             reported.append(Report(net, board, wide, same / max(len(there), 1)))
     described = [_describe(tensor, k, at + 1, *row) for at, row in enumerate(_merged(reported))]
     return Cores(tuple(described))
@@ -124,7 +121,7 @@ def _describe(
         for name, m in ((name, members[name]) for name in tensor.modes if name in members)
         if len(named_there := np.flatnonzero(np.isin(m.codes, tensor.coordinates[cells, tensor.mode_index(name)])))
     }
-    log10_p = min(-net / math.log(10.0), 0.0)
+    log10_p = min(-net / log(10.0), 0.0)
     # Of the reviews that are reported, so that anyone can count them again: their people, their places and, of what
     # is expected there, the part of the items that are named.
     actors, places = wide.actors[people], np.unique(board.place[rows]).astype(np.int64)
@@ -134,7 +131,7 @@ def _describe(
         if name != tensor.modes[actor]:
             near = near[np.isin(tensor.coordinates[board.cells[near], tensor.mode_index(name)], named.codes)]
     size = np.bincount(board.place[near], minlength=len(board.size))[places].astype(np.float64)
-    expected = float(board.activity(actors) @ board.shares(places, size))
+    expected = float((board.activity(actors) * board.shares(places, size)).sum())
     time = assign_roles(tensor).time
     window, rated = (None if k in (actor, board.mode) else _span(tensor, k, cells) for k in (time, tensor.rating_mode))
     return Core(
@@ -162,8 +159,8 @@ def _named(tensor: SparseTensor, k: int, board: Board, wide: Wide, rows: Numbers
     named = np.flatnonzero(count)
     size = np.bincount(codes, minlength=tensor.shape[k])[named]
     lift = max(count.sum() / max(float(expected.sum()), 1e-12), 3.0)
-    price = math.log(max(len(board.who), 1)) - np.log(size) - math.log(max(len(named), 1))
-    strength = expit(count[named] * math.log(lift) - (lift - 1.0) * expected[named] - price)
+    price = log(max(len(board.who), 1)) - log(size) - log(max(len(named), 1))
+    strength = logistic(count[named] * log(lift) - (lift - 1.0) * expected[named] - price)
     sure = strength >= min(SURE, float(strength.max(initial=0.0)))
     return Members(named[sure], strength[sure])
 

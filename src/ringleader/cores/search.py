@@ -8,17 +8,16 @@ serve both are split, reports of one ring become one, and members are then weigh
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import svds
-from scipy.special import expit, logsumexp
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.cores.board import Board, contains
 from ringleader.cores.significance import evidence, naming_cost
+from ringleader.kernels.eigen import left_vectors
+from ringleader.kernels.elementary import log, log1p, logistic, logsumexp
 
 LOUD = 1.0
 """Lockstep of a review above which its place may be where the search begins."""
@@ -38,9 +37,6 @@ FIRST_COST = 0.6
 ROUNDS, WIDER_ROUNDS, SPLITS = 12, 4, 6
 VECTORS = 3
 """Directions in which a block is tried to be split."""
-
-DENSE = 400
-"""Blocks of more people and more places than this are split by an iterative decomposition."""
 
 SURE = 0.5
 """Probability from which someone, or a place, belongs."""
@@ -86,7 +82,7 @@ class Wide(NamedTuple):
 def measure(board: Board, actors: Numbers, places: Numbers) -> Block:
     """A block of any actors and places."""
     reviews = len(board.inside(actors, places))
-    expected = float(board.activity(actors) @ board.shares(places, board.size[places]))
+    expected = float((board.activity(actors) * board.shares(places, board.size[places])).sum())
     net = evidence(reviews, expected) - naming_cost(board, actors, places)
     return Block(actors, places, reviews, expected, net)
 
@@ -128,7 +124,7 @@ def search(board: Board, limits: Limits, covered: Bools) -> list[Block]:
 def _loudness(board: Board, reviews: Numbers) -> Floats:
     """How loud reviews are, each by itself."""
     lockstep = board.loud[reviews]
-    return np.asarray(np.log1p(np.minimum(lockstep, LOUDEST)) * (lockstep > LOUD))
+    return np.asarray(log1p(np.minimum(lockstep, LOUDEST)) * (lockstep > LOUD))
 
 
 def _loud_places(board: Board, total: Floats, heard: Numbers, limits: Limits) -> Numbers:
@@ -171,12 +167,12 @@ def _settle(board: Board, actors: Numbers, free: Bools, limits: Limits) -> Block
 
 
 def _gain(count: Numbers | Floats, expected: Floats, lift: float) -> Floats:
-    return np.asarray(count * math.log(lift) - (lift - 1.0) * expected)
+    return np.asarray(count * log(lift) - (lift - 1.0) * expected)
 
 
 def _price(log_share: Floats, members: int) -> Floats:
     """What naming one more of so many members costs."""
-    return np.asarray(-log_share - math.log(max(members, 1)))
+    return np.asarray(-log_share - log(max(members, 1)))
 
 
 def _bounded(lift: float) -> float:
@@ -215,12 +211,7 @@ def _directions(table: sparse.csr_array) -> list[Floats]:
     scaled = table.copy()
     scaled.data /= np.repeat(rows, np.diff(table.indptr))
     scaled.data /= columns[table.indices]
-    if min(scaled.shape) > DENSE:
-        left, values, _ = svds(scaled, k=VECTORS + 1, v0=np.ones(min(scaled.shape)))
-        left = left[:, np.argsort(-values)]
-    else:
-        left, _, _ = np.linalg.svd(scaled.toarray(), full_matrices=False)
-    return [left[:, k] for k in range(1, min(VECTORS + 1, left.shape[1]))]
+    return list(left_vectors(scaled, VECTORS + 1).T[1:])
 
 
 def _within(table: sparse.sparray, columns: Bools | None = None) -> Floats:
@@ -305,7 +296,7 @@ def widen(board: Board, block: Block, others: Floats) -> Wide:
         near, count, own = near[ours], count[ours], own[ours]
         expected = board.expected_at(near, board.size[near], board.activity(actors))
         log_share = board.log_place[near] - np.where(contains(items, board.item[near]), log_items, 0.0)
-        strength = expit(_gain(count, expected, _bounded(block.lift)) - _price(log_share, len(places)))
+        strength = logistic(_gain(count, expected, _bounded(block.lift)) - _price(log_share, len(places)))
         strength = np.where(own, np.maximum(strength, SURE), strength)
         sure = strength >= SURE
         if not sure.any():
@@ -315,7 +306,7 @@ def widen(board: Board, block: Block, others: Floats) -> Wide:
         expected = board.expected_of(people, board.shares(places, board.organic(places)))
         members = contains(actors, people)
         lift = _bounded(count[members].sum() / max(expected[members].sum(), 1e-12))
-        strength = expit(_gain(count, expected, lift) - _price(board.log_actor[people], len(actors)))
+        strength = logistic(_gain(count, expected, lift) - _price(board.log_actor[people], len(actors)))
         sure = strength >= SURE
         if not sure.any():
             break

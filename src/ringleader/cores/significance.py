@@ -15,12 +15,13 @@ its other customers spread over the calendar?
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores.board import Board, taken
+from ringleader.kernels.elementary import gammaln, log, log1p, logaddexp
 
 CUSTOM = 5.0
 """Reviews' worth of the market's calendar in the calendar of an item's other customers."""
@@ -36,7 +37,7 @@ def evidence(reviews: float, expected: float) -> float:
     """Minus the log of the Chernoff bound on P(reviews or more), for a sum of draws with mean ``expected``."""
     if reviews <= expected or reviews <= 0:
         return 0.0
-    return float(reviews * math.log(reviews / max(expected, 1e-12)) - (reviews - expected))
+    return float(reviews * log(reviews / max(expected, 1e-12)) - (reviews - expected))
 
 
 def naming_cost(board: Board, actors: Numbers, places: Numbers) -> float:
@@ -44,8 +45,13 @@ def naming_cost(board: Board, actors: Numbers, places: Numbers) -> float:
     cost = 0.0
     for log_share, members in ((board.log_actor, actors), (board.log_place, places)):
         k = len(members)
-        cost += float(-log_share[members].sum() - gammaln(k + 1) + math.log(k * (k + 1)) if k else math.inf)
+        cost += float(-log_share[members].sum() - _log_factorial(k) + log(k * (k + 1)) if k else math.inf)
     return cost
+
+
+@lru_cache(maxsize=4096)
+def _log_factorial(k: int) -> float:
+    return gammaln(k + 1)
 
 
 def taste(board: Board, actors: Numbers) -> float:
@@ -67,7 +73,7 @@ def taste(board: Board, actors: Numbers) -> float:
     weight = board.item_size[items] - total + CUSTOM
     ratio = _spread(number, count, custom / weight[number], np.ones(len(items)))
     ratio -= _spread(number, count, custom, weight)
-    return float(np.logaddexp(math.log1p(-THEIRS), math.log(THEIRS) + ratio[total > 1]).sum())
+    return float(logaddexp(log1p(-THEIRS), log(THEIRS) + ratio[total > 1]).sum())
 
 
 def _spread(number: Numbers, count: Numbers, weight: Floats, total: Floats) -> Floats:
@@ -84,4 +90,4 @@ def agree(same: int, reviews: int, usual: float) -> bool:
     """
     usual = min(usual, 1.0 - DISSENT)
     other = reviews - same
-    return other * math.log(DISSENT / (1.0 - usual)) + same * math.log((1.0 - DISSENT) / max(usual, 1e-12)) >= 0.0
+    return other * log(DISSENT / (1.0 - usual)) + same * log((1.0 - DISSENT) / max(usual, 1e-12)) >= 0.0

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit
 
 from ringleader.arrays import Floats
 from ringleader.cores.group import Core
+from ringleader.kernels.elementary import betaln, log, logistic
 from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
@@ -62,7 +62,7 @@ def verdicts(
     acting = tensor.modes[actor]
     made = []
     for core in cores:
-        ring = float(expit(ring_log_odds(core, tensor, actor)))
+        ring = float(logistic(ring_log_odds(core, tensor, actor)))
         abusive = {}
         for name, members in core.members.items():
             # Who is attacked is a victim.
@@ -84,5 +84,5 @@ def ring_log_odds(core: Core, tensor: SparseTensor, actor: int) -> float:
     sellers = core.members.get(tensor.modes[min(items, key=lambda k: tensor.shape[k])])
     if len(items) > 1 and sellers is not None:
         ring, honest = (RING_AT_ONE, HONEST_AT_ONE) if len(sellers.codes) == 1 else (1 - RING_AT_ONE, 1 - HONEST_AT_ONE)
-        total += float(np.log(ring / honest))
+        total += float(log(ring / honest))
     return total

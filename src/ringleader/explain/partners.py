@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
+from ringleader.kernels.elementary import expm1, log, log1p
 
 LEAST = 2
 """Meetings below which two accounts are no partners."""
@@ -57,7 +58,7 @@ class Met(NamedTuple):
 def surprise(seen: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
     """c log(c / mu) - (c - mu) of c meetings where mu were expected, 0 where no more were met than expected."""
     count, mu = np.asarray(seen, np.float64), np.maximum(expected, 1e-4)
-    return np.asarray(np.where(count > mu, count * np.log(np.maximum(count, 1) / mu) - (count - mu), 0.0))
+    return np.asarray(np.where(count > mu, count * log(np.maximum(count, 1) / mu) - (count - mu), 0.0))
 
 
 def alike(own: OwnReviews) -> Met:
@@ -97,9 +98,9 @@ def _sharing(own: OwnReviews) -> Met:
     codes, meetings = np.unique(pairs // tensor.shape[via], return_counts=True)
     elsewhere = np.bincount(np.searchsorted(shared_by, counterpart[theirs]), minlength=len(shared_by))
     share = tensor.degrees(own.mode)[codes] / max(tensor.n_cells - len(own.cells), 1)
-    expected = np.zeros(len(codes))
-    for many, count in zip(*np.unique(elsewhere, return_counts=True), strict=True):
-        expected += count * (1 - (1 - share) ** many)
+    expected, log_away = np.zeros(len(codes)), log1p(-share)
+    for many, count in zip(*np.unique(elsewhere[elsewhere > 0], return_counts=True), strict=True):
+        expected -= count * expm1(many * log_away)
     return Met(codes, own.mode, via, meetings, expected, len(shared_by))
 
 

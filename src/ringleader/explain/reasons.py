@@ -12,6 +12,7 @@ from ringleader.cores import Cores
 from ringleader.explain.own import cells_of, commonest, gathered
 from ringleader.explain.partners import surprise
 from ringleader.judge import Contributions, Inputs
+from ringleader.kernels.elementary import log1p
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import ReviewRatios
@@ -52,7 +53,7 @@ def review_suspicion(signals: Signals, mode: int, cells: Numbers) -> Floats:
 
 def loudest_first(suspicion: Floats, evidence: Floats, lockstep: Floats) -> Numbers:
     """Order of reviews by what they add to the suspicion; where that is the same, by evidence and lockstep together."""
-    return np.lexsort((-(evidence + np.log1p(lockstep)), -suspicion))
+    return np.lexsort((-(evidence + log1p(lockstep)), -suspicion))
 
 
 def strongest_reviews(signals: Signals, mode: int, code: int, most: int = SHOWN) -> pd.DataFrame:

@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
-from ringleader.kernels.tiles import times_vector, vector_times
+from ringleader.kernels.eigen import symmetric_eigen
+from ringleader.kernels.elementary import ndtri
+from ringleader.kernels.tiles import product, times_vector, vector_times
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.order import rank_values
@@ -176,26 +177,36 @@ def bend_map(knots: int) -> Floats:
     """
     grid = (np.arange(4000) + 0.5) / 4000
     splines = cubic_splines(grid, knots)
-    straight = np.stack([np.ones_like(grid), np.sqrt(12) * (grid - 0.5)], axis=1)
-    gram = splines.T @ splines / len(grid)
-    second = np.diff(splines, 2, axis=0) * len(grid) ** 2
-    rough = second.T @ second / len(grid)
+    straight = np.stack([np.ones_like(grid), np.sqrt(12) * (grid - 0.5)])
+    gram = _squared(splines) / len(grid)
+    second = np.diff(splines, 2, axis=0) * float(len(grid) * len(grid))
+    rough = _squared(second) / len(grid)
     # The splines whose functions are orthogonal to constant and line.
-    _, _, right = np.linalg.svd(straight.T @ splines)
-    free = right[2:].T
-    root = np.linalg.cholesky(free.T @ gram @ free)
-    inverse = np.linalg.inv(root)
-    bent, turn = np.linalg.eigh(inverse @ (free.T @ rough @ free) @ inverse.T)
+    _, turn = symmetric_eigen(_squared(np.stack([(splines * one[:, None]).sum(axis=0) for one in straight])))
+    free = turn[:, :knots]
+    size, turn = symmetric_eigen(_between(gram, free))
+    free = product(free, turn / np.sqrt(size))  # of unit variance
+    bent, turn = symmetric_eigen(_between(rough, free))
     share = (1 / bent) / (1 / bent).sum()
-    made = free @ inverse.T @ turn * np.sqrt(share)
+    made = product(free, turn * np.sqrt(share))
     return np.asarray(made * np.where(made.sum(axis=0) < 0, -1.0, 1.0))
+
+
+def _squared(rows: Floats) -> Floats:
+    """rows' rows."""
+    return np.stack([(rows * column[:, None]).sum(axis=0) for column in rows.T])
+
+
+def _between(matrix: Floats, columns: Floats) -> Floats:
+    """columns' matrix columns."""
+    return product(np.ascontiguousarray(columns.T), product(matrix, columns))
 
 
 @lru_cache(maxsize=4)
 def basis_table(knots: int) -> Floats:
     """(LEVELS, 1 + knots): at each level the normal score and the bends."""
     u = (np.arange(LEVELS) + 0.5) / LEVELS
-    table = np.column_stack([ndtri(u), cubic_splines(u, knots) @ bend_map(knots)])
+    table = np.column_stack([ndtri(u), product(cubic_splines(u, knots), bend_map(knots))])
     table.setflags(write=False)
     return table
 

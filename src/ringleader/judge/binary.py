@@ -6,11 +6,11 @@ back. ``basis`` makes the columns, ``posterior`` fits them, ``prevalence`` moves
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import LabelError
@@ -33,8 +33,9 @@ from ringleader.judge.prevalence import (
     with_floor,
 )
 from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
+from ringleader.kernels.elementary import exp, log, logaddexp, softmax
 from ringleader.kernels.logistic import fisher_weight
-from ringleader.kernels.tiles import product
+from ringleader.kernels.tiles import product, vector_times
 from ringleader.runtime.executor import Threads
 from ringleader.wording import counted
 
@@ -110,9 +111,10 @@ def fit_binary(
     *learned, (_, proven, _) = Threads().map(learn, [*beliefs, for_intervals])
     blind = [left_out(posterior, label) for posterior, _, _ in learned]
     share = belief_shares([blind_likelihoods(log_odds, label, settings.unremarkable) for log_odds in blind], settings)
-    weights = share @ np.stack([posterior.weights for posterior, _, _ in learned])
-    fitted = share @ np.stack([posterior.fitted for posterior, _, _ in learned])
-    sharpness, unsure = find_sharpness(share @ np.stack(blind), label, settings)
+    weights = vector_times(share, np.stack([posterior.weights for posterior, _, _ in learned]))
+    fitted = vector_times(share, np.stack([posterior.fitted for posterior, _, _ in learned]))
+    without_own = vector_times(share, np.stack(blind))
+    sharpness, unsure = find_sharpness(without_own, label, settings)
     at_labels = matching_shift(sharpness * fitted, float(label.mean()))
     weights = sharpness * weights
     weights[0] += at_labels
@@ -129,7 +131,8 @@ def fit_binary(
     errors = [error_of_mode(rows, curvature, prior, proven.variance, sharpness) for _, prior, _ in learned]
     between = _between([sharpness * posterior.weights for posterior, _, _ in learned], share)
     shared = np.column_stack([_slopes(unsure * weights), *between])
-    own = share @ np.stack([error.left_out for error in errors]) + (product(rows, shared) ** 2).sum(axis=1)
+    own = vector_times(share, np.stack([error.left_out for error in errors]))
+    own += np.square(product(rows, shared)).sum(axis=1)
     return Head(
         target_kind="binary",
         names=inputs,
@@ -146,9 +149,9 @@ def fit_binary(
         root=np.column_stack([*(np.sqrt(part) * e.root for part, e in zip(share, errors, strict=True)), shared]),
         codes=known,
         values=values,
-        left_out=sharpness * (share @ np.stack(blind)) + at_labels + shift,
+        left_out=sharpness * without_own + at_labels + shift,
         left_out_spread=np.sqrt(own),
-        variances=share @ np.stack([mean_variances(layout, prior) for _, prior, _ in learned]),
+        variances=vector_times(share, np.stack([mean_variances(layout, prior) for _, prior, _ in learned])),
         ranks=ranks,
         layout=layout,
     )
@@ -163,22 +166,22 @@ def find_sharpness(log_odds: Floats, label: Floats, settings: HeadSettings) -> t
     from scipy.optimize import minimize_scalar  # slow to import, and a loaded model has its heads
 
     few = few_labels_factor(len(label), settings)
-    middle, spread = np.log(settings.sharpness * few), settings.sharpness_spread * few**2
+    middle, spread = log(settings.sharpness * few), settings.sharpness_spread * few * few
 
     def loss(log_factor: float) -> float:
-        prior = 0.5 * ((log_factor - middle) / spread) ** 2
-        return float(prior - blind_likelihood(np.exp(log_factor) * log_odds, label, settings.unremarkable))
+        prior = 0.5 * np.square((log_factor - middle) / spread)
+        return float(prior - blind_likelihood(exp(log_factor) * log_odds, label, settings.unremarkable))
 
     reach = middle + 4 * spread * np.array([-1.0, 1.0])
     best = float(minimize_scalar(loss, bounds=reach, method="bounded", options={"xatol": 1e-6}).x)
     step = 0.1 * spread
-    curvature = (loss(best - step) - 2 * loss(best) + loss(best + step)) / step**2
-    return float(np.exp(best)), float(min(spread, 1 / np.sqrt(max(curvature, 1e-12))))
+    curvature = (loss(best - step) - 2 * loss(best) + loss(best + step)) / (step * step)
+    return float(exp(best)), float(min(spread, 1 / np.sqrt(max(curvature, 1e-12))))
 
 
 def few_labels_factor(labels: int, settings: HeadSettings) -> float:
     """By how much more the mode lies nearer to zero where so few labels have only a share of the prior variances."""
-    return float(min(1.0, max(labels, FEWEST_LABELS) / settings.full_labels) ** -0.25)
+    return 1.0 / math.sqrt(math.sqrt(min(1.0, max(labels, FEWEST_LABELS) / settings.full_labels)))
 
 
 def blind_likelihoods(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> Floats:
@@ -191,7 +194,7 @@ def blind_likelihoods(log_odds: Floats, label: Floats, unremarkable: float = 0.0
     share = float(label.mean())
     floor = floor_of(unremarkable, share)
     psi = with_floor(log_odds + matching_shift(log_odds, share, floor), floor)
-    return np.asarray(-np.logaddexp(0.0, np.where(label > 0, -psi, psi)))
+    return np.asarray(-logaddexp(0.0, np.where(label > 0, -psi, psi)))
 
 
 def blind_likelihood(log_odds: Floats, label: Floats, unremarkable: float = 0.0) -> float:
@@ -234,7 +237,7 @@ def belief_shares(likelihoods: Sequence[Floats], settings: HeadSettings) -> Floa
     difference = np.subtract(*likelihoods)
     error = settings.doubting_margin * float(difference.std(ddof=1)) * np.sqrt(len(difference))
     ahead = float(difference.sum())
-    return np.asarray(softmax([ahead if ahead > 0 else min(ahead + error, 0.0), 0.0]))
+    return np.asarray(softmax(np.array([ahead if ahead > 0 else min(ahead + error, 0.0), 0.0])))
 
 
 def _between(weights: list[Floats], share: Floats) -> list[Floats]:
@@ -301,7 +304,7 @@ def _evidence_head(
         codes=known,
         values=values,
         left_out=psi[known] + weights[0],
-        left_out_spread=np.sqrt(((layout.rows(table.population.levels(known)) * spread) ** 2).sum(axis=1)),
+        left_out_spread=np.sqrt(np.square(layout.rows(table.population.levels(known)) * spread).sum(axis=1)),
         variances=mean_variances(layout, prior),
         ranks=table.ranks,
         layout=layout,

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from ringleader.arrays import Floats, Numbers, frozen
 from ringleader.errors import LabelError, SettingsError
@@ -33,6 +32,7 @@ from ringleader.judge.basis import (
 from ringleader.judge.population import RankedPopulation, edges_of, in_whole_parts, moved_rows, whole_parts
 from ringleader.judge.posterior import LEAST_LEFT, Prior
 from ringleader.judge.prevalence import with_floor
+from ringleader.kernels.elementary import ndtri
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import row_lengths
 from ringleader.known.labels import TargetKind
@@ -240,7 +240,7 @@ def moments(
 
 def without_own(spread: Floats, weight: Floats | float) -> Floats:
     """Posterior standard deviations, (M,), without an own label of that weight: h -> h / (1 - N h) (model.md 6.4)."""
-    return np.asarray(spread / np.sqrt(np.maximum(1 - weight * spread**2, LEAST_LEFT)))
+    return np.asarray(spread / np.sqrt(np.maximum(1 - weight * np.square(spread), LEAST_LEFT)))
 
 
 class HeadTable(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.basis import BEND, LINEAR
+from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
 
@@ -78,7 +79,7 @@ def log_posterior(rows: Floats, label: Floats, prior: Prior, weights: Floats, ps
     """log P(labels | weights) + log prior, up to a constant; label is 1 or 0. psi : rows times weights, where known."""
     psi = times_vector(rows, weights) if psi is None else psi
     fit = log_logistic(np.where(label > 0.5, psi, -psi)).sum()
-    return float(fit - 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum())
+    return float(fit - 0.5 * (np.square(weights - prior.mean) / prior.variance).sum())
 
 
 def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats, psi: Floats | None = None) -> Floats:
@@ -101,7 +102,7 @@ def fit_logistic(
         slope = gradient(rows, label, prior, weights, psi)
         inverse = invert(rows, fisher_weight(psi), prior, joint)
         change = inverse.solve(slope)
-        gap = math.sqrt(max(float(change @ slope), 0.0))
+        gap = math.sqrt(max(float((change * slope).sum()), 0.0))
         ahead = times_vector(rows, weights + change)
         new = log_posterior(rows, label, prior, weights + change, ahead)
         if new < value:
@@ -122,8 +123,8 @@ def fit_linear(rows: Floats, value: Floats, prior: Prior, noise: float) -> Poste
     inverse = invert(rows, np.full(len(rows), 1 / noise), prior)
     weights = inverse.solve(vector_times(value, rows) / noise + prior.mean / prior.variance)
     fitted = times_vector(rows, weights)
-    objective = -0.5 * ((value - fitted) ** 2).sum() / noise
-    objective -= 0.5 * ((weights - prior.mean) ** 2 / prior.variance).sum()
+    objective = -0.5 * np.square(value - fitted).sum() / noise
+    objective -= 0.5 * (np.square(weights - prior.mean) / prior.variance).sum()
     return Posterior(weights, fitted, inverse, float(objective), 0.0)
 
 
@@ -155,10 +156,10 @@ class ByWeights:
         return np.ascontiguousarray(self.factor.T)
 
     def diagonal(self) -> Floats:
-        return np.asarray((self.factor**2).sum(axis=0))
+        return np.asarray(np.square(self.factor).sum(axis=0))
 
     def leverage(self) -> Floats:
-        return np.asarray((product(self.rows, self.root()) ** 2).sum(axis=1))
+        return np.asarray(np.square(product(self.rows, self.root())).sum(axis=1))
 
 
 class ByLabels:
@@ -186,10 +187,10 @@ class ByLabels:
         return np.asarray(self.variance * slope - vector_times(inner, self.spread))
 
     def diagonal(self) -> Floats:
-        return np.asarray(np.maximum(self.variance - (self._halved(self.spread) ** 2).sum(axis=0), 0.0))
+        return np.asarray(np.maximum(self.variance - np.square(self._halved(self.spread)).sum(axis=0), 0.0))
 
     def leverage(self) -> Floats:
-        return np.asarray(np.maximum(np.diag(self.joint) - (self._halved(self.joint) ** 2).sum(axis=0), 0.0))
+        return np.asarray(np.maximum(np.diag(self.joint) - np.square(self._halved(self.joint)).sum(axis=0), 0.0))
 
 
 def invert(rows: Floats, curvature: Floats, prior: Prior, joint: Floats | None = None) -> Inverse:
@@ -243,7 +244,7 @@ def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Float
     at = np.diag_indices_from(noise)
     whole[at] += 1 / prior.variance
     held[at] -= 1 / prior.variance
-    middle = product(inverse_factor(factor**2 * noise + gram(held, believed)), whole)
+    middle = product(inverse_factor(factor * factor * noise + gram(held, believed)), whole)
     root = np.ascontiguousarray(inverse_factor(gram(middle, np.ones(len(middle)))).T)
     inverse = inverse_factor(whole)
     inner = product(product(rows, np.ascontiguousarray(inverse.T)), inverse)  # a of each row
@@ -251,8 +252,8 @@ def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Float
     heard = curvature * leverage
     short = product(inner, held) - (factor - 1) * heard[:, None] * rows
     others = np.maximum((inner * product(inner, noise)).sum(axis=1) - heard * leverage, 0.0)
-    error = factor**2 * others + times_vector(short**2, believed)
-    return ModeError(root, error / np.maximum(1 - heard, LEAST_LEFT) ** 2)
+    error = factor * factor * others + times_vector(np.square(short), believed)
+    return ModeError(root, error / np.square(np.maximum(1 - heard, LEAST_LEFT)))
 
 
 def learn_variances(
@@ -270,7 +271,7 @@ def learn_variances(
     groups = [(columns, mode) for columns, mode in groups if len(columns)]
     settled = not groups
     for _ in range(learning.rounds):
-        second = (posterior.weights - prior.mean) ** 2 + posterior.variance
+        second = np.square(posterior.weights - prior.mean) + posterior.variance
         variance = prior.variance.copy()
         for columns, mode in groups:
             each, inverse = np.unique(source[columns], return_inverse=True)
@@ -284,9 +285,9 @@ def learn_variances(
             of_group = (shared + excess / (members + learning.group_worth))[group]
             own = of_group + (total - size * of_group) / (size + learning.own_worth)
             variance[columns] = own[inverse]
-        change = np.log(variance / prior.variance)
+        change = log(variance / prior.variance)
         moved = np.abs(change).max()
-        prior = Prior(prior.mean, prior.variance * np.exp(HASTE * change))
+        prior = Prior(prior.mean, prior.variance * exp(HASTE * change))
         # One step for each round is enough: both settle together.
         posterior = fit(prior, posterior.weights, False)
         if moved < learning.tolerance:

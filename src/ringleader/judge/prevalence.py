@@ -9,9 +9,9 @@ on the tuning markets.)
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logit
 
 from ringleader.arrays import Floats
+from ringleader.kernels.elementary import exp, log, logaddexp, logit
 from ringleader.kernels.logistic import logistic
 
 PREVALENCE_WORTH = 50.0
@@ -72,8 +72,15 @@ def matching_shift(log_odds: Floats, prevalence: float, floor: float = -np.inf) 
 
     reach = 40.0 + float(np.abs(log_odds).max(initial=0.0) + abs(logit(prevalence)))
 
+    added = exp(floor)
+
     def excess(shift: float) -> float:
-        return float(logistic(with_floor(log_odds + shift, floor)).mean()) - prevalence
+        """The mean of logistic(with_floor(...)), from one exponential of each."""
+        moved = log_odds + shift
+        decay = exp(-np.abs(moved))
+        odds, others = np.where(moved < 0, decay, 1.0), np.where(moved < 0, 1.0, decay)
+        odds += added * others
+        return float((odds / (odds + others)).mean()) - prevalence
 
     return float(brentq(excess, -reach, reach, xtol=1e-13))
 
@@ -85,9 +92,9 @@ def floor_of(unremarkable: float, prevalence: float) -> float:
     (1 - e) f + e where it would be f, and so odds of prevalence / (1 - prevalence) times e are added to the odds; the
     intercept takes up the factor 1 - e.
     """
-    return float(np.log(unremarkable) + logit(prevalence)) if unremarkable > 0 else -np.inf
+    return float(log(unremarkable) + logit(prevalence)) if unremarkable > 0 else -np.inf
 
 
 def with_floor(log_odds: Floats, floor: float) -> Floats:
     """log(exp(log_odds) + exp(floor))."""
-    return log_odds if floor == -np.inf else np.asarray(np.logaddexp(log_odds, floor))
+    return log_odds if floor == -np.inf else np.asarray(logaddexp(log_odds, floor))

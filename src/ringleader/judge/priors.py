@@ -87,12 +87,13 @@ class HeadSettings(Settings):
 def at_strength(settings: HeadSettings, labels: int) -> HeadSettings:
     """The settings with the variances, and the trust in association, that so many labels deserve."""
     share = min(1.0, max(labels, 1) / settings.full_labels)
-    trust = min(1.0, max(labels, 1) / settings.association_labels) ** 2
+    root = min(1.0, max(labels, 1) / settings.association_labels)
+    trust = root * root
     return settings.replace(
         linear_variance=share * settings.linear_variance,
         spline_variance=share * settings.spline_variance,
         association_slope=trust * settings.association_slope,
-        association_spread=math.sqrt(trust) * settings.association_spread,
+        association_spread=root * settings.association_spread,
     )
 
 
@@ -102,10 +103,10 @@ def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
     share = np.array([settings.linear_variance, settings.spline_variance]) / inputs
     variance = np.where(layout.kind == LINEAR, share[0], share[1])
     variance[layout.kind == INTERCEPT] = settings.intercept_variance
-    variance[layout.kind == EVIDENCE] = settings.evidence_spread**2
+    variance[layout.kind == EVIDENCE] = np.square(settings.evidence_spread)
     mean = np.where(layout.kind == EVIDENCE, settings.evidence_slope, 0.0)
     flows = layout.kind == ASSOCIATION
-    variance[flows] = settings.association_spread**2
+    variance[flows] = np.square(settings.association_spread)
     mean[flows] = settings.association_slope / max(int(flows.sum()), 1)
     return Prior(mean, variance)
 

@@ -67,7 +67,7 @@ def fit_real(
             nonlocal noise, used
             used = noise
             posterior = fit_linear(rows, aim, prior, noise)
-            error = ((aim - posterior.fitted) ** 2 + posterior.leverage).sum()
+            error = (np.square(aim - posterior.fitted) + posterior.leverage).sum()
             noise = float((error + NOISE_WORTH * NOISE) / (len(aim) + NOISE_WORTH))
             return posterior
 
@@ -88,8 +88,8 @@ def fit_real(
         without = np.full(len(known), middle)
     weights = weights.copy()
     weights[0] += middle
-    noise_variance = noise * unit**2
-    spread = np.sqrt((product(rows, root) ** 2).sum(axis=1))
+    noise_variance = noise * unit * unit
+    spread = np.sqrt(np.square(product(rows, root)).sum(axis=1))
     # Values without spread have no noise to weigh against, and taught nothing that could be left out.
     spread = without_own(spread, 1 / noise_variance if noise_variance > 0 else 0.0)
     return Head(

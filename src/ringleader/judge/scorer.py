@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import expit, ndtri
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.judge.contributions import Contributions, head_contributions
@@ -21,6 +20,7 @@ from ringleader.judge.head import Head, Judgement, never_certain
 from ringleader.judge.inputs import Inputs
 from ringleader.judge.judge import Judge
 from ringleader.judge.transfer import Transfer
+from ringleader.kernels.elementary import logistic, ndtri
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.model.posterior import head_log_odds
 from ringleader.model.state import State
@@ -152,7 +152,7 @@ class JointScorer:
 
     def _said(self, psi: Floats) -> Floats:
         """The values, or the probabilities, of log-odds."""
-        return psi if self.target.kind == "real" else never_certain(np.asarray(expit(psi)))
+        return psi if self.target.kind == "real" else never_certain(np.asarray(logistic(psi)))
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit
 
 from ringleader.arrays import Floats
+from ringleader.kernels import elementary
 
 
 def logistic(phi: npt.ArrayLike) -> Floats:
     """sigma(phi)."""
-    return np.asarray(expit(np.asarray(phi, np.float64)))
+    return np.asarray(elementary.logistic(np.asarray(phi, np.float64)))
 
 
 def log_logistic(phi: npt.ArrayLike) -> Floats:
     """log sigma(phi)."""
-    return np.asarray(log_expit(np.asarray(phi, np.float64)))
+    return np.asarray(elementary.log_logistic(np.asarray(phi, np.float64)))
 
 
 def expected_omega(phi: npt.ArrayLike) -> Floats:
@@ -24,11 +24,11 @@ def expected_omega(phi: npt.ArrayLike) -> Floats:
     phi = np.asarray(phi, np.float64)
     small = np.abs(phi) < 0.01
     safe = np.where(small, 1.0, phi)
-    near = np.where(small, phi, 0.0)
-    return np.where(small, 0.25 - near**2 / 48 + near**4 / 480, (logistic(safe) - 0.5) / safe)
+    square = np.square(np.where(small, phi, 0.0))
+    return np.where(small, 0.25 - square / 48 + np.square(square) / 480, (logistic(safe) - 0.5) / safe)
 
 
 def fisher_weight(phi: npt.ArrayLike) -> Floats:
     """N = sigma (1 - sigma)."""
-    decay = np.exp(-np.abs(np.asarray(phi, np.float64)))
-    return np.asarray(decay / (1 + decay) ** 2)
+    decay = elementary.exp(-np.abs(np.asarray(phi, np.float64)))
+    return np.asarray(decay / np.square(1 + decay))

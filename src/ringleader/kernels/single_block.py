@@ -6,6 +6,7 @@ and this is what the kernels of a backend must compute for each of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def prior_variance(x: Floats, rule: Rule) -> Floats:
     """Fixed, or the mode of the inverse gamma given x: (x^2 + 2 b) / (2 a_c + 3)."""
     if rule.shape == 0:
         return np.full(x.shape, float(rule.variance))
-    return np.maximum((x**2 + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor)
+    return np.maximum((np.square(x) + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor)
 
 
 def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) -> float:
@@ -44,7 +45,7 @@ def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) 
     """
     total = 0.0
     for first in range(0, len(rows), piece):
-        squares = rows[first : first + piece].astype(np.float64) ** 2
+        squares = np.square(rows[first : first + piece].astype(np.float64))
         if rule.shape == 0:
             total -= float(squares.sum()) / (2 * rule.variance)
         else:
@@ -54,9 +55,12 @@ def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) 
     return total
 
 
-def column_squares(rows: Factors) -> Floats:
-    """Sum of squares of each column of factor rows (n, R)."""
-    return np.asarray(np.einsum("nr,nr->r", rows, rows, dtype=np.float64))
+def column_squares(rows: Factors, piece: int = 65536) -> Floats:
+    """Sum of squares of each column of factor rows (n, R); in pieces, as ``rows_log_prior``."""
+    total = np.zeros(rows.shape[1])
+    for first in range(0, len(rows), piece):
+        total += np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
+    return total
 
 
 def label_moments(terms: Terms, entity: int, x: Floats, rule: Rule) -> tuple[Floats, Floats]:
@@ -123,11 +127,18 @@ def carry(statistics: Statistics, entity: int, sums: tuple[Floats, Floats], x: F
     old[upper] = statistics.second[entity]
     share = decay if np.trace(old) > 0 else 1.0
     statistics.second[entity] += (share * (curvature - old)[upper]).astype(statistics.second.dtype)
-    statistics.first[entity] += share * (gradient + curvature @ x - statistics.first[entity])
+    statistics.first[entity] += share * (gradient + (curvature * x).sum(axis=1) - statistics.first[entity])
 
 
-def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate: float) -> Floats:
-    """The new row of a block whose g and F hold the prior and the labels."""
+def move_block(
+    curvature: Floats,
+    gradient: Floats,
+    x: Floats,
+    rule: Rule,
+    rate: float,
+    solve: Callable[..., Any] = np.linalg.solve,
+) -> Floats:
+    """The new row of a block whose g and F hold the prior and the labels. solve : of a positive definite system."""
     step = rule.step * rate
     if rule.action == GRADIENT:
         step = rule.step / np.trace(curvature) if rate == 0 else step
@@ -138,7 +149,7 @@ def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate:
     # Solve over the free coordinates, step, clip at zero (model.md section 3).
     free = np.ones(len(x), bool) if not rule.nonnegative else (x > 0) | (gradient > 0)
     change = np.zeros(len(x))
-    change[free] = step * np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+    change[free] = step * solve(curvature[np.ix_(free, free)], gradient[free])
     if not rule.nonnegative:
         return np.asarray(x + change)
     change = np.where(x + change < np.maximum(TINY, ROUNDING * x), -x, change)
@@ -149,15 +160,13 @@ def move_block(curvature: Floats, gradient: Floats, x: Floats, rule: Rule, rate:
 
 
 def head_moments(rows: Factors, values: Floats, beta: Floats, noise: float, rule: Rule) -> tuple[Floats, Floats]:
-    """g (R + 1,) and F of one head over labelled rows (M, R), without the prior; noise 0 is a binary target.
-
-    Written with einsum: matrix products of a threaded BLAS differ in their last bits between machines.
-    """
+    """g (R + 1,) and F of one head over labelled rows (M, R), without the prior; noise 0 is a binary target."""
     design = np.hstack([np.ones((len(rows), 1)), np.asarray(rows, np.float64)])
-    psi = np.einsum("mr,r->m", design, beta)
+    psi = (design * beta).sum(axis=1)
     if noise > 0:
         error, weight = (values - psi) / noise, np.full(len(psi), 1 / noise)
     else:
         error, weight = (values > 0) - logistic(psi), curvature_weight(psi, rule.curvature)
     half = 1.0 if noise > 0 else rule.half
-    return half * np.einsum("m,mr->r", error, design), np.einsum("mr,ms->rs", design * weight[:, None], design)
+    curvature = np.stack([(design * column[:, None]).sum(axis=0) for column in (design * weight[:, None]).T])
+    return half * (design * error[:, None]).sum(axis=0), curvature

@@ -1,128 +1,163 @@
-"""Matrix algebra in tiles, so that its bits depend neither on the number of cores nor on who else uses BLAS.
+"""Matrix algebra whose bits depend neither on the processor, nor on the number of cores, nor on who else uses BLAS.
 
-A BLAS library cuts large products among its threads, and other cuts give other last bits. How many threads it uses is
-a setting of the whole process, which a thread beside the main one may not even be able to change. So every product
-here is made of products of tiles that no library cuts, added up in a fixed order; threads of our own share the tiles.
+BLAS libraries choose their order of operations by the processor, and cut large products among their threads; either
+gives other last bits. Here the compiled kernels of ``numba/matrices`` add up every sum in one order, however the work
+is cut, and threads of our own share it. Small sums are added up in NumPy, term by term, so that whoever only reads a
+model need not load a compiler.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dtrtri
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.runtime.executor import Threads
 
-TILE = 64
-"""Rows and columns of a tile: 64^3 is the most that OpenBLAS leaves to one thread."""
+TILE = 48
+"""Rows and columns of a tile of a matrix that is inverted: whole panels of columns."""
 
-SHARED = 64
-"""Products of tiles from which threads share them."""
+FEW = 16
+"""Terms of a sum up to which it is made in NumPy."""
+
+SHARED = 4_000_000
+"""Terms of a product from which threads share it."""
 
 PART = 1024
 """Rows whose lengths are found at a time: with 500 columns they stay in a processor's cache."""
 
-Tiles = npt.NDArray[np.floating]
-"""(I, J, TILE, TILE), the last ones filled up with zeros."""
+Matrix = npt.NDArray[np.floating]
 
 
-def _cut(matrix: npt.NDArray[np.floating]) -> Tiles:
-    rows, columns = (-(-size // TILE) for size in matrix.shape)
-    whole = np.zeros((rows * TILE, columns * TILE), matrix.dtype)
-    whole[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return np.ascontiguousarray(whole.reshape(rows, TILE, columns, TILE).transpose(0, 2, 1, 3))
+class Packed(NamedTuple):
+    """The right factor of a product, laid out as the kernels read it.
+
+    panels : (count, K, width) a few columns at a time, the last ones filled up with zeros
+    spans  : (count, 2) the first of the K rows of each panel that is not zero, and the first behind the last one
+    """
+
+    panels: Matrix
+    spans: Numbers
+
+    @property
+    def columns(self) -> int:
+        """How many there are, with those that fill up the last panel."""
+        return int(self.panels.shape[0] * self.panels.shape[2])
 
 
-def _joined(tiles: Tiles, rows: int, columns: int) -> Floats:
-    whole = tiles.transpose(0, 2, 1, 3).reshape(tiles.shape[0] * TILE, tiles.shape[1] * TILE)
-    return np.ascontiguousarray(whole[:rows, :columns])
+def _packed(right: Matrix) -> Packed:
+    from ringleader.kernels.numba import matrices
+
+    right = np.ascontiguousarray(right)
+    width = matrices.panel_width(right.dtype)
+    count = -(-right.shape[1] // width)
+    panels, spans = np.zeros((count, right.shape[0], width), right.dtype), np.empty((count, 2), np.int64)
+    matrices.pack(right, panels, spans)
+    return Packed(panels, spans)
+
+
+def _added_up(left: Matrix, right: Packed, part: int = 0) -> Matrix:
+    """left @ right, with the columns that fill up the last panel; part : as ``numba.matrices.add_product`` has it."""
+    from ringleader.kernels.numba import matrices
+
+    left = np.ascontiguousarray(left)
+    out = np.zeros((len(left), right.columns), left.dtype)
+    threads = Threads() if left.size * right.columns >= SHARED else Threads(1)
+    cuts = [len(left) * place // (4 * threads.count) // 4 * 4 for place in range(4 * threads.count)]
+    pieces = itertools.pairwise([*(cuts if threads.count > 1 else [0]), len(left)])
+    threads.map(lambda some: matrices.add_product(left, (*some, 0), *right, out, (some[0], 0), part), pieces)
+    return out
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """left @ right. Tiles of ``right`` before the first and behind the last that is not zero cost nothing."""
-    if max(right.shape) <= TILE:  # one tile, which need not be filled up
-        parts = (_stacked(left[begin : begin + TILE * PART]) @ right for begin in range(0, len(left), TILE * PART))
-        return np.concatenate([part.reshape(-1, right.shape[1]) for part in parts] or [left @ right])[: len(left)]
-    a, b = _cut(left), _cut(right)
-    spans = _filled(b)
-    threads = Threads()
-    pieces = np.array_split(a, threads.count) if a.shape[0] * b.shape[0] * b.shape[1] >= SHARED else [a]
-    added = threads.map(lambda rows: _added_up(rows, b, spans), pieces)
-    return _joined(np.concatenate(added), left.shape[0], right.shape[1])
-
-
-def _stacked(rows: Floats) -> Floats:
-    """Rows in tiles, (tiles, TILE, columns), the last one filled up with zeros."""
-    count, width = -(-len(rows) // TILE), rows.shape[1]
-    whole = rows
-    if len(rows) < count * TILE:
-        whole = np.zeros((count * TILE, width))
-        whole[: len(rows)] = rows
-    return whole.reshape(count, TILE, width)
+    """left @ right. What is zero above and below a few columns of ``right`` costs nothing."""
+    if len(right) <= FEW:
+        total = np.zeros((len(left), right.shape[1]))
+        for k, row in enumerate(right):
+            total += left[:, k, None] * row
+        return total
+    return np.ascontiguousarray(_added_up(left, _packed(right))[:, : right.shape[1]], np.float64)
 
 
 def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: int, root: Floats) -> Floats:
     """Length of each row of X @ root, (count,), in single precision; ``make_rows`` gives a part of the rows of X."""
     # In single precision the squares of very large and very small numbers are lost; powers of two cost no bit.
     exponent = math.frexp(float(np.abs(root).max(initial=0.0)))[1]
-    b = _cut(np.ldexp(root, -exponent).astype(np.float32))
-    spans = _filled(b)
+    right = _packed(np.ldexp(root, -exponent).astype(np.float32))
 
     def lengths(start: int) -> Floats:
         rows = make_rows(slice(start, min(start + PART, count)))
-        squares = _added_up(_cut(rows), b, spans) ** 2
-        sums = squares.sum(axis=(1, 3), dtype=np.float64).reshape(-1)[: len(rows)]
+        sums = np.square(_added_up(rows, right), dtype=np.float64).sum(axis=1)
         return np.asarray(np.ldexp(np.sqrt(sums), exponent))
 
     return np.concatenate([*Threads().map(lengths, range(0, count, PART)), np.zeros(0)])
 
 
-def _filled(tiles: Tiles) -> list[slice]:
-    """For each row of tiles, from the first to the last that is not zero."""
-    spans = []
-    for row in tiles:
-        filled = np.flatnonzero(row.any(axis=(1, 2)))
-        spans.append(slice(int(filled[0]), int(filled[-1]) + 1) if len(filled) else slice(0, 0))
-    return spans
-
-
-def _added_up(a: Tiles, b: Tiles, spans: list[slice]) -> Tiles:
-    """The tiles of the product, each added up in the order of the columns of ``a``."""
-    total = np.zeros((len(a), b.shape[1], TILE, TILE), a.dtype)
-    for k, span in enumerate(spans):
-        total[:, span] += a[:, k, None] @ b[k, span]
-    return total
-
-
 def gram(rows: Floats, weight: Floats) -> Floats:
     """rows' diag(weight) rows, symmetric."""
     scaled = rows * np.sqrt(weight)[:, None]
-    tiles = _cut(scaled)
-    turned = tiles.transpose(1, 0, 3, 2)
-    upper = np.zeros((len(turned), len(turned), TILE, TILE))
-
-    def add_up(first: int) -> None:
-        for k in range(len(tiles)):
-            upper[first, first:] += turned[first, k] @ tiles[k, first:]
-
-    threads = Threads() if len(turned) ** 2 * len(tiles) >= SHARED else Threads(1)
-    threads.map(add_up, range(len(turned)))
-    whole = np.triu(_joined(upper, rows.shape[1], rows.shape[1]))
-    return whole + np.triu(whole, 1).T
+    size = rows.shape[1]
+    upper = np.triu(np.asarray(_added_up(scaled.T, _packed(scaled), 1)[:, :size], np.float64))
+    return upper + np.triu(upper, 1).T
 
 
 def times_vector(matrix: Floats, vector: Floats) -> Floats:
     """matrix @ vector."""
-    return np.asarray(np.einsum("ij,j->i", matrix, vector))
+    count, width = matrix.shape
+    if width <= FEW:
+        total = np.zeros(count)
+        for column, factor in zip(matrix.T, vector, strict=True):
+            total += column * factor
+        return total
+    from ringleader.kernels.numba import matrices
+
+    out = np.empty(-(-count // 4) * 4)
+    matrices.times_vector(np.ascontiguousarray(matrix), np.ascontiguousarray(vector), out)
+    return out[:count]
 
 
 def vector_times(vector: Floats, matrix: Floats) -> Floats:
     """vector @ matrix."""
-    return np.asarray(np.einsum("i,ij->j", vector, matrix))
+    total = np.zeros(matrix.shape[1])
+    if len(vector) <= FEW:
+        for factor, row in zip(vector, matrix, strict=True):
+            total += factor * row
+        return total
+    from ringleader.kernels.numba import matrices
+
+    matrices.vector_times(np.ascontiguousarray(vector), np.ascontiguousarray(matrix), total)
+    return total
+
+
+def outer_products(edges: Numbers, left: Floats, right: Floats) -> Floats:
+    """Sums of outer products of rows of left (n, K) and right (n, L), (runs, K, L); edges : where each run begins."""
+    from ringleader.kernels.numba import matrices
+
+    made = np.zeros((len(edges) - 1, left.shape[1], right.shape[1]))
+    matrices.add_outer_products(np.asarray(edges, np.int64), *map(np.ascontiguousarray, (left, right)), made)
+    return made
+
+
+def solve_definite(matrix: Floats, vector: Floats) -> Floats:
+    """matrix^-1 vector, of a symmetric positive definite matrix; NaN where it is not finite.
+
+    Where rounding made it singular, a little of its diagonal is added.
+    """
+    if not np.isfinite(matrix).all():
+        return np.full(len(vector), np.nan)
+    for share in (0.0, 1e-14, 1e-12, 1e-10):
+        try:
+            factor = inverse_factor(matrix + np.diag(share * np.diag(matrix)))
+            break
+        except np.linalg.LinAlgError:
+            if share == 1e-10:
+                raise
+    return vector_times(times_vector(factor, vector), factor)
 
 
 def inverse_factor(block: Floats) -> Floats:
@@ -130,23 +165,26 @@ def inverse_factor(block: Floats) -> Floats:
 
     Tile by tile: a column of the factor, then what it leaves of the columns behind it; rows of K likewise.
     """
-    size = len(block)
-    tiles = _cut(block)
-    count = len(tiles)
-    filled = np.arange(size - (count - 1) * TILE, TILE)  # what fills up the last tile must not be singular
-    tiles[-1, -1, filled, filled] = 1.0
-    inverses = np.zeros((count, TILE, TILE))
-    for k in range(count):
-        inverses[k] = np.tril(dtrtri(np.linalg.cholesky(tiles[k, k]), lower=1)[0])
-        behind = np.arange(k + 1, count)
-        tiles[behind, k] = tiles[behind, k] @ inverses[k].T
-        low, high = (behind[place] for place in np.tril_indices(len(behind)))
-        tiles[low, high] -= tiles[low, k] @ tiles[high, k].transpose(0, 2, 1)
-    made = np.zeros_like(tiles)
-    for row in range(count):
-        made[row, row] = inverses[row]
-        total = np.zeros((row, TILE, TILE))
-        for k in range(row):
-            total[: k + 1] += tiles[row, k] @ made[k, : k + 1]
-        made[row, :row] = -(inverses[row] @ total)
-    return _joined(made, size, size)
+    from ringleader.kernels.numba import matrices
+
+    size, whole = len(block), -(-len(block) // TILE) * TILE
+    left = np.eye(whole)  # what fills up the last tile must not be singular
+    left[:size, :size] = block
+    made, turned, inverses = np.zeros((whole, whole)), np.zeros((TILE, TILE)), []
+    for begin in range(0, whole, TILE):
+        end, inverse = begin + TILE, np.empty((TILE, TILE))
+        if not matrices.invert_factor(left[begin:end, begin:end], turned, inverse):
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+        inverses.append(inverse)
+        if end < whole:
+            behind = _added_up(left[end:, begin:end], _packed(inverse.T))
+            left[end:, begin:end] = behind
+            matrices.take_product(behind, (0, len(behind), 0), _packed(behind.T).panels, left, (end, end))
+    for begin, inverse in zip(range(0, whole, TILE), inverses, strict=True):
+        end = begin + TILE
+        if begin:
+            made[begin:end, :begin] = -_added_up(inverse, _packed(made[begin:end, :begin]))
+        made[begin:end, begin:end] = inverse
+        if end < whole:
+            matrices.add_product(left, (end, whole, begin), *_packed(made[begin:end, :end]), made, (end, 0), 0)
+    return np.ascontiguousarray(made[:size, :size])

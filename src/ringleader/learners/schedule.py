@@ -6,6 +6,7 @@ import numpy as np
 
 from ringleader.arrays import Codes
 from ringleader.counters import stream_key, uniforms
+from ringleader.kernels.elementary import exp, log
 from ringleader.model.config import ModelConfig
 
 BATCH_STREAM = -2  # batches of sweep s use stream BATCH_STREAM - s; negatives use s itself
@@ -14,7 +15,7 @@ BATCH_STREAM = -2  # batches of sweep s use stream BATCH_STREAM - s; negatives u
 def step_size(config: ModelConfig, steps: int) -> float:
     """gamma: constant, or (offset + t)^-power after ``steps`` steps."""
     if config.step_offset > 0:
-        return float(min((config.step_offset + steps) ** -config.step_power, 1.0))
+        return float(min(exp(-config.step_power * log(config.step_offset + steps)), 1.0))
     return float(config.step)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.elementary import exp, log1p
 from ringleader.model.posterior import CellEvidence, cell_evidence
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem
@@ -41,7 +42,7 @@ def without_own_pull(cells: CellEvidence, weights: Floats) -> ReviewEvidence:
     log_odds, leverage, weight = cells
     without = leverage / np.maximum(1 - weight * leverage, LEAST_LEFT)
     # w h_ (1 - sigma(phi)): a cell that did not train its row has no pull on it.
-    pull = weights * without / (1 + np.exp(np.clip(log_odds, -500, 500)))
+    pull = weights * without / (1 + exp(np.clip(log_odds, -500, 500)))
     left_out = np.maximum(log_odds - pull, 0.0)
     return ReviewEvidence(log_odds, left_out, left_out / np.sqrt(without + SPREAD))
 
@@ -75,7 +76,7 @@ def head_evidence(
     for mode in {target.mode for target in problem.targets}:
         codes, size = problem.tensor.coordinates[:, mode], problem.tensor.shape[mode]
         total = np.asarray(np.bincount(codes, weights=left_out, minlength=size), np.float64)
-        summary = np.log1p(mean_evidence(total, np.bincount(codes, minlength=size), float(left_out.mean())))
+        summary = log1p(mean_evidence(total, np.bincount(codes, minlength=size), float(left_out.mean())))
         spread = float(np.std(summary))
         if spread > 0:
             evidence[state.starts[mode] : state.starts[mode + 1]] = (summary - summary.mean()) / spread

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ringleader.arrays import Floats
+from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.logistic import log_logistic
 from ringleader.kernels.protocol import Backend
 from ringleader.kernels.single_block import column_squares
@@ -40,7 +41,7 @@ def label_log_likelihood(problem: Problem, state: State) -> float:
             total += float(log_logistic(target.values * psi).sum())
         else:
             noise = state.noise[t]
-            total -= float(((target.values - psi) ** 2).sum() / (2 * noise) + 0.5 * len(psi) * np.log(noise))
+            total -= float(np.square(target.values - psi).sum() / (2 * noise) + 0.5 * len(psi) * log(noise))
     return total
 
 
@@ -51,16 +52,16 @@ def log_prior(problem: Problem, state: State) -> float:
     total = sum(prior(state.factors, (edges[k], edges[k + 1]), problem.rule(k)) for k in range(problem.modes))
     variance = tau(state.shrinkage, config.tau_floor)
     if config.learn_lambda:
-        total -= float((state.component_weights**2 / variance + np.log(variance)).sum()) / 2
-        total -= float(((gamma_shapes(state.rank) + 1) * np.log(state.shrinkage) + 1 / state.shrinkage).sum())
+        total -= float((np.square(state.component_weights) / variance + log(variance)).sum()) / 2
+        total -= float(((gamma_shapes(state.rank) + 1) * log(state.shrinkage) + 1 / state.shrinkage).sum())
     for t, target in enumerate(problem.targets if config.joint else ()):  # else labels do not count either
         beta = head_coefficients(state, t)
         if config.learn_variances:
-            total -= (config.a_c + 1.5) * float(np.log(beta**2 + 2 * config.b1).sum())
+            total -= (config.a_c + 1.5) * float(log(np.square(beta) + 2 * config.b1).sum())
         else:
-            total -= float((beta[1:] ** 2).sum() / config.variance + beta[0] ** 2 / config.bias_variance) / 2
+            total -= float(np.square(beta[1:]).sum() / config.variance + np.square(beta[0]) / config.bias_variance) / 2
         if target.kind == "real":
-            total -= float((config.a_c + 1) * np.log(state.noise[t]) + config.b1 / state.noise[t])
+            total -= float((config.a_c + 1) * log(state.noise[t]) + config.b1 / state.noise[t])
     return total
 
 
@@ -86,4 +87,4 @@ def effective_rank(state: State, backend: Backend | None = None) -> float:
     if not np.isfinite(size).all() or size.sum() <= 0:
         return 0.0
     share = size[size > 0] / size.sum()
-    return float(np.exp(-(share * np.log(share)).sum()))
+    return float(exp(-(share * log(share)).sum()))

@@ -11,6 +11,7 @@ from ringleader.arrays import Floats
 from ringleader.kernels.layout import EM, FISHER, Rule, read_only
 from ringleader.kernels.logistic import fisher_weight
 from ringleader.kernels.single_block import prior_variance
+from ringleader.kernels.tiles import inverse_factor, product, times_vector
 from ringleader.model.negatives import group_negatives, negatives_of, view_of
 from ringleader.model.priors import head_coefficients, head_inputs, head_variance, labelled_rows
 from ringleader.model.problem import Problem
@@ -50,7 +51,7 @@ def cell_log_odds(problem: Problem, state: State, codes: npt.ArrayLike | None = 
 def head_log_odds(state: State, target: int, mode: int, entities: Any = None) -> Floats:
     """psi of the joint head of a target for entities of its mode (default: all), at their rows and their evidence."""
     chosen = slice(None) if entities is None else np.asarray(entities)
-    psi = state.heads[target, 0] + state.rows(mode)[chosen].astype(np.float64) @ state.heads[target, 1:]
+    psi = state.heads[target, 0] + times_vector(state.rows(mode)[chosen].astype(np.float64), state.heads[target, 1:])
     if len(state.evidence_slopes):
         psi = psi + state.evidence_slopes[target] * state.evidence_of(mode)[chosen]
     return np.asarray(psi)
@@ -68,7 +69,7 @@ def head_deviation(problem: Problem, state: State, target: int) -> Floats:
     labelled = head_inputs(problem, state, target, labelled_rows(problem, state, target))
     information = problem.backend.head_moments(labelled, known.values, beta, noise, rule)[1]
     information[np.diag_indices_from(information)] += 1 / head_variance(beta, problem)
-    covariance = np.linalg.inv(information)
+    root = np.ascontiguousarray(inverse_factor(information).T)  # of the covariance of the coefficients
     slope = state.heads[target, 1:]
     pull = np.zeros((problem.tensor.shape[mode], len(problem.targets)))  # what the labels of an entity weigh in A
     for t in problem.targets_of(mode):
@@ -83,14 +84,26 @@ def head_deviation(problem: Problem, state: State, target: int) -> Floats:
         chosen = np.arange(first, min(first + ENTITIES, len(pull)))
         rows = state.rows(mode)[chosen].astype(np.float64)
         inputs = np.column_stack([np.ones(len(rows)), rows, state.evidence_of(mode)[chosen]])
-        spread = np.einsum("nr,rs,ns->n", inputs, covariance, inputs)
+        spread = np.square(product(inputs, root)).sum(axis=1)
         curvature = problem.backend.block_moments(view, problem.blocks(mode, drawn, chosen), rule)[1]
         places = np.arange(state.rank)
         curvature[:, places, places] += 1 / prior_variance(rows, rule)
-        curvature += np.einsum("nt,tr,ts->nrs", pull[chosen], state.heads[:, 1:], state.heads[:, 1:])
-        solved = np.linalg.solve(curvature, np.broadcast_to(slope, rows.shape)[..., None])[..., 0]
-        deviation[chosen] = np.sqrt(spread + solved @ slope)
+        for weights, own in zip(pull[chosen].T, state.heads[:, 1:], strict=True):
+            curvature += weights[:, None, None] * own[:, None] * own
+        deviation[chosen] = np.sqrt(spread + _squared_lengths(curvature, slope))
     return deviation
+
+
+def _squared_lengths(matrices: Floats, vector: Floats) -> Floats:
+    """b' A^-1 b of every A (n, R, R), symmetric and positive definite, by Cholesky, (n,); ``matrices`` are used up."""
+    left, total = np.repeat(vector[None], len(matrices), axis=0), np.zeros(len(matrices))
+    for k in range(len(vector)):
+        pivot = np.sqrt(matrices[:, k, k])
+        column, part = matrices[:, k + 1 :, k] / pivot[:, None], left[:, k] / pivot
+        matrices[:, k + 1 :, k + 1 :] -= column[:, :, None] * column[:, None, :]
+        left[:, k + 1 :] -= column * part[:, None]
+        total += np.square(part)
+    return total
 
 
 def _rule(problem: Problem, mode: int, curvature: str | None) -> Rule:

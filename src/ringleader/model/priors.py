@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ringleader.arrays import Floats
+from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.layout import GRADIENT, STATISTICS, Rule, Statistics, Terms, no_terms
 from ringleader.kernels.single_block import carry, move_block
+from ringleader.kernels.tiles import solve_definite, times_vector
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
 
 
 def tau(shrinkage: Floats, floor: float = 0.0) -> Floats:
     """Prior variances of lambda: tau_r = prod_{l <= r} delta_l, at least ``floor``."""
-    return np.asarray(np.maximum(np.exp(np.cumsum(np.log(shrinkage))), max(floor, 1e-300)))
+    return np.asarray(np.maximum(exp(np.cumsum(log(shrinkage))), max(floor, 1e-300)))
 
 
 def gamma_shapes(rank: int) -> Floats:
@@ -28,9 +30,9 @@ def update_shrinkage(
     rank = len(shrinkage)
     delta = shrinkage.copy()
     shapes = gamma_shapes(rank)
-    squares = component_weights**2
+    squares = np.square(component_weights)
     for r in range(rank):
-        inverse = np.exp(-(np.cumsum(np.log(delta)) - np.log(delta[r])))  # prod over l <= h, l != r of 1 / delta_l
+        inverse = exp(-(np.cumsum(log(delta)) - log(delta[r])))  # prod over l <= h, l != r of 1 / delta_l
         total = 1 + 0.5 * (squares[r:] * inverse[r:]).sum()
         shape = 0.5 * (rank - r) + shapes[r]
         delta[r] = np.clip(total / (shape + 1 if generator is None else generator.gamma(shape)), 1e-100, 1e100)
@@ -58,11 +60,11 @@ def lambda_step(
         upper = np.zeros_like(curvature)
         upper[np.triu_indices(len(x))] = carried.second[0]
         curvature = upper + np.triu(upper, 1).T
-        gradient = carried.first[0] - curvature @ x
+        gradient = carried.first[0] - times_vector(curvature, x)
     variance = tau(state.shrinkage, problem.config.tau_floor)
     gradient = gradient - x / variance
     curvature = curvature + np.diag(1 / variance)
-    x[:] = move_block(curvature, gradient, x, rule._replace(nonnegative=False), scale[1])
+    x[:] = move_block(curvature, gradient, x, rule._replace(nonnegative=False), scale[1], solve_definite)
 
 
 def balance(problem: Problem, state: State) -> None:
@@ -76,7 +78,7 @@ def balance(problem: Problem, state: State) -> None:
     excess = np.maximum(np.abs(state.component_weights) / cap, 1.0)
     if not (excess > 1).any():
         return
-    share = excess ** (1 / state.modes)
+    share = exp(log(excess) / state.modes)
     state.component_weights[:] /= excess
     place = problem.backend.place
     state.factors[:] *= place(share.astype(state.factors.dtype))
@@ -93,7 +95,7 @@ def head_variance(beta: Floats, problem: Problem) -> Floats:
     """Prior variances of one head: rho2 where learned, else ``variance`` with a wide bias."""
     config = problem.config
     if config.learn_variances:
-        return (beta**2 + 2 * config.b1) / (2 * config.a_c + 3)
+        return (np.square(beta) + 2 * config.b1) / (2 * config.a_c + 3)
     variance = np.full(beta.shape, config.variance)
     variance[0] = config.bias_variance
     return variance
@@ -136,12 +138,12 @@ def head_step(
     gradient -= beta / variance
     curvature[np.diag_indices_from(curvature)] += 1 / variance
     rate = 0.0 if rule.action == GRADIENT and problem.config.carry else 1.0
-    beta = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate)
+    beta = move_block(curvature, gradient, beta, rule._replace(nonnegative=False), rate, solve_definite)
     state.heads[target], state.evidence_slopes[target : target + 1] = np.split(beta, [state.rank + 1])
     if noise > 0:
         config = problem.config
-        residual = values - beta[0] - np.einsum("mr,r->m", inputs, beta[1:])
-        state.noise[target] = ((residual**2).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
+        residual = values - beta[0] - times_vector(inputs, beta[1:])
+        state.noise[target] = (np.square(residual).sum() + 2 * config.b1) / (len(values) + 2 * config.a_c + 2)
 
 
 def label_terms(problem: Problem, state: State, mode: int) -> Terms:

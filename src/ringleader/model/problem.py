@@ -14,6 +14,7 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.checks import check_tuples
+from ringleader.kernels.elementary import log
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, read_only
 from ringleader.kernels.protocol import Backend, get_backend, unavailable
 from ringleader.known.labels import Target
@@ -177,7 +178,7 @@ def _weights(tensor: SparseTensor, config: ModelConfig) -> tuple[Floats, Floats]
     if config.count_weight == "one" and config.heldout == 0:
         return np.ones(1), np.zeros(0)
     counts = tensor.counts.astype(np.float64)
-    weight = {"one": np.ones_like(counts), "log": 1 + np.log(counts), "count": counts}[config.count_weight]
+    weight = {"one": np.ones_like(counts), "log": 1 + log(counts), "count": counts}[config.count_weight]
     if config.heldout == 0:
         return weight, np.zeros(0)
     training = uniforms(stream_key(config.seed, HELDOUT_STREAM), _numbers(tensor), 0) >= config.heldout

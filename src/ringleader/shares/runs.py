@@ -6,7 +6,6 @@ their order, runs along a tree (``kernels/tree.py``).
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -15,11 +14,9 @@ import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.protocol import get_backend
+from ringleader.kernels.tiles import outer_products
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
 from ringleader.runtime.peers import Peers, gather
-
-FEW_ROWS = 64
-"""Rows whose outer products are added at once: so few that no BLAS library cuts the work among threads."""
 
 MANY_VALUES = 20_000
 """Values from which a compiled kernel adds them up: where there are fewer, nobody waits for it to be loaded."""
@@ -57,12 +54,7 @@ class Runs:
         """The sum over everything of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
         begin = self.first // self.length
         edges = np.searchsorted((codes + np.int64(self.first)) // self.length, np.arange(begin, begin + self.count + 1))
-        leaves = np.zeros((self.count, left.shape[1], right.shape[1]))
-        for leaf, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
-            for row in range(a, b, FEW_ROWS):
-                last = min(row + FEW_ROWS, b)
-                leaves[leaf] += left[row:last].T @ right[row:last]
-        return self._joined(leaves)
+        return self._joined(outer_products(edges, left, right))
 
     def _joined(self, leaves: Floats) -> Floats:
         """The sum of the leaves of all processes: one for each of the runs here."""

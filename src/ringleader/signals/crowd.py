@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.elementary import log
 from ringleader.tensor.sparse import SparseTensor
 
 MANY_MODES, FEW_AT_ONCE = 8, 3
@@ -38,7 +39,7 @@ def review_crowd(tensor: SparseTensor) -> Floats:
             for k in chosen:
                 expected *= margins[k][tensor.coordinates[:, k]]
         expected += 1.0
-        surprise = np.where(count > expected, count * np.log(count / expected) - (count - expected), 0.0)
+        surprise = np.where(count > expected, count * log(count / expected) - (count - expected), 0.0)
         root = np.sqrt(np.maximum(surprise, 0.0))
         mean = float((root * tensor.counts).sum()) / whole
         total += root / mean if mean > 0 else 0.0

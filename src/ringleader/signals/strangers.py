@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
+from ringleader.kernels.elementary import log
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
@@ -100,10 +101,8 @@ def _loudest(
             if not share.count(len(cells)):
                 continue
             count, expected = counted(share, places, distinct, crowds, side, alone)
-            ratio = np.where(
-                count > expected, count * np.log(np.maximum(count, 1.0) / expected) - (count - expected), 0.0
-            )
-            doubt = np.log(looks * share.count(int((count > 0).sum())))
+            ratio = np.where(count > expected, count * log(np.maximum(count, 1.0) / expected) - (count - expected), 0.0)
+            doubt = log(looks * share.count(int((count > 0).sum())))
             ratio = np.maximum(ratio - doubt, 0.0)[crowds[cells]]
             louder = ratio > loudest.ratios[cells]
             cells, crowd = cells[louder], crowds[cells[louder]]

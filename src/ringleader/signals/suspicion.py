@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from ringleader.arrays import Bools, Floats, Numbers, frozen
+from ringleader.kernels.elementary import exp, expm1, log1p, ndtri
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
@@ -78,7 +78,7 @@ class ReviewRatios(NamedTuple):
         acts : whether it is for those who act. To others a campaign says nothing: its reviews are their own.
         """
         ratio = self.ratio()
-        own, loud = self.loudness(), np.log1p(ratio)
+        own, loud = self.loudness(), log1p(ratio)
         around = CAMPAIGN * self.campaign if acts else np.zeros(len(own))
         whole = own + around
         strangers = (self.strangers > 0) & (self.strangers == ratio)
@@ -93,7 +93,7 @@ class ReviewRatios(NamedTuple):
 
     def loudness(self) -> Floats:
         """What speaks against each review itself: log(1 + ratio), and what evidence adds to it."""
-        return np.asarray(np.log1p(self.ratio()) * (1.0 + EVIDENCE_WITH * self.evidence))
+        return np.asarray(log1p(self.ratio()) * (1.0 + EVIDENCE_WITH * self.evidence))
 
 
 def review_ratios(
@@ -129,7 +129,7 @@ def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Float
     scores = home.move(lockstep.boost.scores, there)
     who, whom = there.own_codes(actor).astype(np.int64), tensor.coordinates[:, seller].astype(np.int64)
     loud = np.flatnonzero(scores > 0)
-    made, amount = np.zeros(len(scores)), np.log1p(scores[loud])
+    made, amount = np.zeros(len(scores)), log1p(scores[loud])
     customers, place = ranks(who[loud] * tensor.shape[seller] + whom[loud])
     author, many = who[loud], np.bincount(place, minlength=len(customers))
     reviews = np.bincount(author, minlength=n_actors)
@@ -137,7 +137,7 @@ def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Float
     everywhere = np.bincount(author, weights=amount, minlength=n_actors)[author]
     elsewhere = np.maximum(everywhere - np.bincount(place, weights=amount, minlength=len(customers))[place], 0.0)
     doubted = np.where(many[place] >= COMES_BACK, (elsewhere + ELSEWHERE) / (everywhere + ELSEWHERE), 1.0)
-    made[loud] = np.expm1(doubted * np.log1p(scores[loud] * (sellers / np.maximum(reviews, 1))[author]))
+    made[loud] = expm1(doubted * log1p(scores[loud] * (sellers / np.maximum(reviews, 1))[author]))
     return np.asarray(there.move(made, home))
 
 
@@ -151,7 +151,7 @@ def unexplained(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
     item = lockstep.roles(home.tensor).items[0]
     there = home.by(item)
     sizes = [_reviews_there(places) for places in cuts_on(there.tensor, lockstep.actor, item, lockstep.settings)]
-    return np.asarray(np.exp(-lockstep.pull) / np.sqrt(there.move(np.mean(sizes, axis=0), home)))
+    return np.asarray(exp(-lockstep.pull) / np.sqrt(there.move(np.mean(sizes, axis=0), home)))
 
 
 def _reviews_there(places: Places) -> Floats:
@@ -228,7 +228,7 @@ def entity_ways(
 def own_suspicion(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:
     """What the reviews of every entity of a mode say themselves, without campaigns around them, (n_k,)."""
     home = as_share(cells)
-    return np.asarray(home.entity_sums(mode, ratios.loudness() ** 2) / (home.degrees(mode) + FEW))
+    return np.asarray(home.entity_sums(mode, np.square(ratios.loudness())) / (home.degrees(mode) + FEW))
 
 
 def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:

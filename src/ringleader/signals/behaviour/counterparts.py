@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.elementary import log, log1p
 from ringleader.shares.cells import Lookup
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio
@@ -47,7 +48,7 @@ def counterpart_columns(market: Market, judged: Judged, j: int) -> Iterator[Cova
     theirs = lookup.rows(share.added(j, other, seen))[place]
     pairs = Pairs(entity, other, seen, theirs - seen, where, lookup, place)
     yield from _concentration(name, pairs, judged.volume)
-    busy = np.log1p(pairs.elsewhere)
+    busy = log1p(pairs.elsewhere)
     few = (theirs <= FEW).astype(np.float64)
     usual = share.count(int(few.sum())) / max(share.count(len(few)), 1)
     mean = judged.mean(w, busy[where])
@@ -88,7 +89,7 @@ def _age(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Ite
     np.minimum.at(born, there.own_codes(j), bins)
     age = market.bins - pairs.lookup.rows(born)[pairs.place][pairs.where]
     sentence = f"Time since the first review of its {name}, at its reviews (mean logarithm)"
-    yield Covariate(f"{name}_age", "age", sentence, judged.mean(market.weights, np.log1p(age)))
+    yield Covariate(f"{name}_age", "age", sentence, judged.mean(market.weights, log1p(age)))
     sentence = f"Share of its reviews that came in the first period of its {name}"
     yield Covariate(f"{name}_newborn", "age", sentence, judged.mean(market.weights, (age == 0).astype(np.float64)))
 
@@ -147,8 +148,8 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Covariat
     np.maximum.at(most, pairs.entity, pairs.seen)
     twice = sum_by(pairs.entity, pairs.seen * (pairs.seen - 1.0), n)
     share = np.maximum(ratio(pairs.seen, volume[pairs.entity]), 1e-300)
-    entropy = -sum_by(pairs.entity, share * np.log(share), n)
-    yield Covariate(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", np.log1p(number))
+    entropy = -sum_by(pairs.entity, share * log(share), n)
+    yield Covariate(f"{name}_number", "volume", f"Number of its {plural(name)} (logarithm)", log1p(number))
     yield Covariate(
         f"{name}_top_share", "concentration", f"Share of its reviews with its main {name}", ratio(most, volume)
     )
@@ -162,7 +163,7 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Covariat
         f"{name}_evenness",
         "concentration",
         f"How evenly its reviews are spread over its {plural(name)} (1: evenly)",
-        ratio(entropy, np.log(np.maximum(number, 1)), 1.0),
+        ratio(entropy, log(np.maximum(number, 1)), 1.0),
     )
     yield Covariate(
         f"{name}_repeats",
@@ -181,5 +182,5 @@ def _median_log(entity: Numbers, counts: Floats, n: int, neutral: float) -> Floa
     result = np.full(n, neutral)
     has = number > 0
     low, high = begin + (number - 1) // 2, begin + number // 2
-    result[has] = 0.5 * (np.log1p(ordered[low[has]] % most) + np.log1p(ordered[high[has]] % most))
+    result[has] = 0.5 * (log1p(ordered[low[has]] % most) + log1p(ordered[high[has]] % most))
     return result

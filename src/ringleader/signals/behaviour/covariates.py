@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import ColumnTable, Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.kernels.elementary import log1p
 from ringleader.runtime.machine import return_memory
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
@@ -164,7 +165,7 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
         if len(volume) >= MANY:
             return_memory()  # what it took to find them
 
-    put([Covariate("reviews", "volume", "Number of its reviews (logarithm)", np.log1p(volume))])
+    put([Covariate("reviews", "volume", "Number of its reviews (logarithm)", log1p(volume))])
     if market.calendar is not None and market.bins is not None and k != market.time:
         weeks = active_weeks(codes, market.bins, market.calendar)
         put(_rhythm(market, weeks, volume))
@@ -216,9 +217,9 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
     return [
         *columns,
         Covariate("burst_share", "rhythm", f"Share of its reviews in its burst of {window}", ratio(top.seen, volume)),
-        Covariate("active_bins", "rhythm", f"Periods ({unit}) in which it was active (logarithm)", np.log1p(active)),
-        Covariate("span", "rhythm", "Time from its first to its last review (logarithm)", np.log1p(span)),
-        Covariate("longest_gap", "rhythm", "Longest silence between two of its reviews (logarithm)", np.log1p(gap)),
+        Covariate("active_bins", "rhythm", f"Periods ({unit}) in which it was active (logarithm)", log1p(active)),
+        Covariate("span", "rhythm", "Time from its first to its last review (logarithm)", log1p(span)),
+        Covariate("longest_gap", "rhythm", "Longest silence between two of its reviews (logarithm)", log1p(gap)),
         Covariate("gap_share", "rhythm", "Longest silence as a share of its life", ratio(gap, span)),
         Covariate(
             "same_time",
@@ -244,7 +245,7 @@ def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top
 
     mean = judged.mean(w, ratings)
     apart = ratings - mean[judged.codes]
-    spread = np.sqrt(ratio(sum_by(judged.codes, w * apart**2, len(mean)), judged.volume))
+    spread = np.sqrt(ratio(sum_by(judged.codes, w * np.square(apart), len(mean)), judged.volume))
     columns = [
         Covariate("rating_mean", "rating", "Mean of its ratings", mean),
         Covariate("rating_spread", "rating", "Spread of its ratings (standard deviation)", spread),

@@ -13,6 +13,7 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
+from ringleader.kernels.elementary import log
 from ringleader.kernels.protocol import get_backend
 from ringleader.shares.cells import CellShare
 from ringleader.shares.runs import sums_by_code
@@ -231,7 +232,7 @@ def dispersion(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -
     )
     chi2 = sum_by(weeks.entity, seen * seen / np.maximum(expected, 1e-300), n) - volume
     bins = calendar.passed(last + 1) - calendar.passed(first)
-    return np.asarray(np.log((np.maximum(chi2, 0.0) + 1.0) / np.maximum(bins, 1)))
+    return np.asarray(log((np.maximum(chi2, 0.0) + 1.0) / np.maximum(bins, 1)))
 
 
 def _narrowest(starts: Numbers) -> int:

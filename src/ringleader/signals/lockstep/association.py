@@ -20,6 +20,7 @@ from scipy import sparse
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
+from ringleader.kernels.elementary import log1p
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.settings import Number, Settings, Whole
@@ -249,7 +250,7 @@ def averaged_over_entities(share: CellShare, lockstep: Lockstep, mode: int) -> W
     flow from entities to these actors, among the actors along their pairs, and back to entities.
     """
     n, actor = share.size(mode), lockstep.actor
-    loud = np.maximum(np.log1p(lockstep.both.direct) - WHISPER, 0.0)
+    loud = np.maximum(log1p(lockstep.both.direct) - WHISPER, 0.0)
     ties = cell_graph(share, mode, actor, loud)
     ties.eliminate_zeros()
     peers, bounds, capped = share.peers, share.bounds, _capped(lockstep)

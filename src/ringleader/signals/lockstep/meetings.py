@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels.elementary import log
 from ringleader.kernels.pair_layout import Groups
 from ringleader.kernels.protocol import get_backend
 from ringleader.shares.cells import CellShare
@@ -148,7 +149,7 @@ def _log_rate(share: CellShare, size: Numbers, place: Numbers, places: Places, p
     drawn = of_items[item] * (in_window[window] / max(cells, 1))
     ease = size * np.maximum(drawn, LEAST_DRAWN)
     mean = float(share.total(share.mode, item, ease)) / max(groups, 1)
-    return np.asarray(popularity * np.log(ease / mean))
+    return np.asarray(popularity * log(ease / mean))
 
 
 def chance_to_meet(share: CellShare, meetings: Meetings) -> tuple[Floats, Floats]:

@@ -13,7 +13,6 @@ start of a fit, ``association`` has labels flow.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats
 from ringleader.errors import SettingsError
+from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
@@ -164,7 +164,7 @@ class Lockstep:
         scores: dict[str, Floats] = {}
         reviews = np.maximum(home.degrees(k), 1)
         for name, side in (("lockstep", self.both), ("boost", self.boost), ("attack", self.attack)):
-            loud = np.log1p(side.scores)
+            loud = log1p(side.scores)
             scores[f"{name}_mean"] = home.entity_sums(k, loud) / reviews
             scores[f"{name}_top10"] = top_mean(home, loud, k)
         return scores
@@ -305,7 +305,7 @@ def _single_meetings(home: CellShare, actor: int, settings: LockstepSettings) ->
     out = home.count(int(np.count_nonzero(np.diff(offsets))))
     mean = seats * np.sqrt(chance) / max(out, 1)  # of how often an actor is out, by window
     mu = max(float((mean * mean).sum()), settings.floor)
-    weight = SINGLE * np.maximum(-math.log(mu) - 0.5 * log_rate - 1.0, 0.0)  # LLR of c = 1, popularity at half
+    weight = SINGLE * np.maximum(-log(mu) - 0.5 * log_rate - 1.0, 0.0)  # LLR of c = 1, popularity at half
     order = in_order(mine, n)
     return sparse.csr_array((np.sqrt(weight)[order], group[order], offsets), shape=(n, groups))
 

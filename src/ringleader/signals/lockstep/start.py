@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.tiles import TILE, product
+from ringleader.kernels.tiles import product
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.graphs import OwnedRows
 from ringleader.shares.runs import Runs
@@ -157,7 +157,7 @@ def _peel(pairs: Pairs, rank: int) -> Floats:
             x = y + 1e-3 * np.sqrt(np.square(y).sum()) * x  # the small shift keeps a group of two from swinging
         x = _unit(x)
         # The best multiple of x x', without its diagonal: 1 - sum(x^4) is its square norm.
-        x *= np.sqrt((x * pairs.whole(left @ x)).sum() / (1.0 - np.power(x, 4).sum()))
+        x *= np.sqrt((x * pairs.whole(left @ x)).sum() / (1.0 - np.square(np.square(x)).sum()))
         parts[:, r] = x[pairs.own]
         left.data = np.maximum(left.data - x[row] * x[left.indices], 0.0)
     return parts
@@ -170,16 +170,13 @@ def _unit(x: Floats) -> Floats:
 
 
 def _refine(pairs: Pairs, parts: Floats) -> Floats:
-    """H <- H (1/2 + 1/2 (A H) / (H H' H)), with the diagonal of A always as H has it; ``parts`` is changed."""
+    """H <- H (1/2 + 1/2 (A H) / (H H' H)), with the diagonal of A always as H has it."""
     near = OwnedRows(pairs.peers, pairs.graph, pairs.begins)
-    # Rows stand in the tiles of a product as in one process.
-    tiled = np.zeros((pairs.own.start % TILE + len(parts), parts.shape[1]))
-    tiled[len(tiled) - len(parts) :] = parts
-    parts = tiled[len(tiled) - len(parts) :]
+    parts = parts.copy()
     for _ in range(REFINEMENTS):
         wanted = near @ parts
         wanted += np.square(parts).sum(axis=1, keepdims=True) * parts
-        have = product(tiled, pairs.gram(parts))[len(tiled) - len(parts) :]
+        have = product(parts, pairs.gram(parts))
         wanted *= 0.5
         wanted /= np.maximum(have, 1e-12, out=have)
         wanted += 0.5

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
+from ringleader.kernels.elementary import log
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import product
 from ringleader.runtime.executor import Threads
@@ -262,7 +263,7 @@ def _met_on(
     left, right = (share.sums(window, one, places.n_windows) for one in sums)
     met_there = share.sums(window, pairs, places.n_windows)
     chance = met_there / np.maximum(left.sum(axis=1) * right.sum(axis=1), 1e-300)
-    return own, np.einsum("gi,gj->ij", left * chance[:, None], right)
+    return own, product((left * chance[:, None]).T, right)
 
 
 def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats) -> Floats:
@@ -283,8 +284,8 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
         own = topics.shares[author] * chances[met]
         own /= np.maximum(own.sum(axis=1, keepdims=True), 1e-300)
         left = np.maximum(topics.counts[author] - own, 0.0) + ACTOR_PRIOR * topics.mixture
-        drawn = np.einsum("ck,ck->c", left, nearer[met]) / left.sum(axis=1)
-        pull[rows] = np.log(np.maximum(1.0 + drawn, 1.0))
+        drawn = (left * nearer[met]).sum(axis=1) / left.sum(axis=1)
+        pull[rows] = log(np.maximum(1.0 + drawn, 1.0))
 
     _threads(len(who)).map(fill, range(0, len(who), ROWS))
     return actors.move(pull, home)
