@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from test_kernels_backends import RULE, blocks_of, random_view
 
+from ringleader.kernels import protocol
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, no_statistics, no_terms, plan_blocks
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
 from ringleader.shares.runs import sums_by_code
+from ringleader.signals.lockstep.meetings import ranks
 
 numba = get_backend("numba", 1)
 
@@ -162,6 +166,17 @@ def test_ranks_by_a_table_are_those_of_unique(numbers: list[int], size: int) -> 
     expected = get_backend("reference").dense_ranks(np.array(numbers, np.int64), size)
     for own, wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(own, wanted)
+
+
+def test_without_compiled_kernels_sums_and_ranks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    codes, values = rng.integers(0, 90, 30_000), rng.normal(size=(30_000, 2))
+    compiled = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes)
+    monkeypatch.delitem(sys.modules, "ringleader.kernels.numba.backend")
+    monkeypatch.setattr(protocol, "_numba", lambda threads: pytest.fail("the kernels were loaded"))
+    plain = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes)
+    for found, expected in zip(compiled, plain, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_codes_beyond_their_size_are_refused() -> None:

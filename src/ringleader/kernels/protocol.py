@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -211,3 +212,10 @@ def get_backend(name: str = "numba", threads: int | None = None) -> Backend:
     if name not in BACKENDS:
         raise SettingsError(f"there is no backend {name!r}; choose {' or '.join(BACKENDS)}")
     return BACKENDS[name](threads if threads else processors())
+
+
+def loaded_kernels() -> Backend | None:
+    """The compiled backend where something has loaded it. None where nothing has: whoever only asks a stored model need
+    not wait for it, nor give it 80 MB.
+    """
+    return get_backend() if "ringleader.kernels.numba.backend" in sys.modules else None

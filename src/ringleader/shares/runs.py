@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.protocol import get_backend
+from ringleader.kernels.protocol import loaded_kernels
 from ringleader.kernels.tiles import outer_products
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
 from ringleader.runtime.peers import Peers, gather
 
 MANY_VALUES = 20_000
-"""Values from which a compiled kernel adds them up: where there are fewer, nobody waits for it to be loaded."""
+"""Values from which a compiled kernel adds them up, where it is loaded."""
 
 RUNS = 1024
 """Runs of entities, at the most, that a sum over a mode is made of."""
@@ -76,8 +76,9 @@ def run_length(size: int) -> int:
 
 def sums_by_code(codes: Array, values: Array, size: int) -> Floats:
     """Sums of values (n,) or (n, m) by their codes, (size, ...): of few as NumPy finds them, with the same bits."""
-    if values.size >= MANY_VALUES:
-        return get_backend().sums_by_code(codes, values, size)
+    kernels = loaded_kernels() if values.size >= MANY_VALUES else None
+    if kernels is not None:
+        return kernels.sums_by_code(codes, values, size)
     if values.ndim == 1:
         return np.asarray(np.bincount(codes, weights=values, minlength=size), np.float64)
     sums = [np.bincount(codes, weights=column, minlength=size) for column in values.T]

@@ -10,7 +10,7 @@ import numpy as np
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels.elementary import log
 from ringleader.kernels.pair_layout import Groups
-from ringleader.kernels.protocol import get_backend
+from ringleader.kernels.protocol import get_backend, loaded_kernels
 from ringleader.shares.cells import CellShare
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -131,7 +131,12 @@ def ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
     if most > DENSE * (len(numbers) + 1000):
         distinct, rank = np.unique(numbers, return_inverse=True)
         return distinct, rank.reshape(-1).astype(np.int64)
-    return get_backend().dense_ranks(numbers, most)
+    kernels = loaded_kernels()
+    if kernels is not None:
+        return kernels.dense_ranks(numbers, most)
+    seen = np.zeros(most, np.bool_)
+    seen[numbers] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
 
 
 def _log_rate(share: CellShare, size: Numbers, place: Numbers, places: Places, popularity: float) -> Floats:
