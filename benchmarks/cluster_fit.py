@@ -58,7 +58,7 @@ class Steps:
         self._thread.join()
 
     def _sample(self, thread: int) -> None:
-        page, last = os.sysconf("SC_PAGE_SIZE") / 1e6, time.process_time()
+        page, last = os.sysconf("SC_PAGE_SIZE") / 1024 / 1000, time.process_time()  # as ``used`` has it
         with open("/proc/self/statm", "rb", buffering=0) as statm:
             while not self._ended.wait(self.every):
                 stack, frame = [], sys._current_frames().get(thread)

@@ -73,15 +73,14 @@ def test_blocks_of_few_entries_have_the_same_bits_on_workers(fit: str, monkeypat
         assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
 
 
-@pytest.mark.parametrize("part", [0.0, 0.5, 2.0])  # all rows are held, some, or what is needed alone
+@pytest.mark.parametrize("part", [0.0, 2.0])  # all rows are held, or those alone that are needed
 def test_holding_more_rows_than_a_sweep_needs_changes_no_bit(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringleader.shares.table.WHOLE", part)
     for settings in ({"labels": True}, {"heldout": 0.1, "count_weight": "log", "contrast": 1}):
         problem = small_problem(**settings)
         start = start_state(problem)
         expected = fit_loop(problem, start)
-        for workers in (2, 5):
-            assert_same(on_workers(problem, start, InProcess(workers), 10), expected)
+        assert_same(on_workers(problem, start, InProcess(3), 10), expected)
 
 
 def test_rows_that_only_draws_name_stand_behind_those_that_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
