@@ -17,9 +17,7 @@ from ringleader.wording import harmless
 
 def command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model; an unfinished fit counts.")],
-    output: Annotated[
-        str, typer.Option("--output", metavar="FILE", help="The page to write; report.html by default.")
-    ] = "report.html",
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page to write.")] = "report.html",
     since: Annotated[
         str | None,
         typer.Option(
