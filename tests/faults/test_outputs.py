@@ -99,7 +99,8 @@ def test_a_folder_without_a_mark_is_removed_when_it_is_old_and_its_process_is_go
     (tmp_path / gone[2] / ".in-use").write_text("")  # killed before the mark had its name
     os.utime(tmp_path / gone[2], (hour, hour))
     (tmp_path / stays[1] / "just").write_text("now")  # it may be about to be marked
-    (tmp_path / f"ringleader-{'3' * 32}").symlink_to(tmp_path / "other")
+    (tmp_path / f"ringleader-{'3' * 32}").symlink_to(tmp_path / "other")  # a planted link is not followed
+    (tmp_path / "other" / "in-use").write_text("")
     with temporary_folder(tmp_path) as mine:
         assert {path.name for path in tmp_path.iterdir()} == {*stays, f"ringleader-{'3' * 32}", mine.name}
     assert (tmp_path / "other" / "half").exists()

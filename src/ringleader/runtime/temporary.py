@@ -82,9 +82,14 @@ def _remove_abandoned(place: Path) -> None:
             if match is None:
                 continue
             with contextlib.suppress(OSError):
+                about = (place / name).lstat()
+                if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+                    continue  # a link that somebody planted, or a folder of somebody else
                 if os.path.lexists(place / name / ALIVE):
                     _remove_unlocked(place / name)
-                elif _is_old(place / name) and not (match["process"] and is_alive(int(match["process"]))):
+                    continue
+                gone = not match["process"] or not is_alive(int(match["process"]))
+                if gone and time.time() - about.st_mtime > OLD:
                     _remove(place / name)
 
 
@@ -98,9 +103,3 @@ def _remove_unlocked(folder: Path) -> None:
         _remove(folder)
     finally:
         os.close(descriptor)
-
-
-def _is_old(folder: Path) -> bool:
-    """Whether a folder of our own, no link, has not changed for long."""
-    about = folder.lstat()
-    return stat.S_ISDIR(about.st_mode) and time.time() - about.st_mtime > OLD
