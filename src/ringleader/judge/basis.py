@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from ringleader.kernels.eigen import symmetric_eigen
 from ringleader.kernels.elementary import ndtri
 from ringleader.kernels.tiles import product, times_vector, vector_times
 from ringleader.runtime.executor import Threads
-from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.runtime.peers import Alone, Peers, gather, together
 from ringleader.shares.order import rank_values
 
 Levels = npt.NDArray[np.uint16]
@@ -35,6 +35,8 @@ CURVE = 4_096
 """Entities from which a curve is found at all levels first, which is a few long sums and not many short ones."""
 SHARED = 4_000_000
 """Numbers from which threads share the ranking of a table; of fewer they would wait for the interpreter's lock."""
+AT_ONCE = 8
+"""Columns that several processes rank together: an exchange costs them as much as ranking some thousand numbers."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 
@@ -125,7 +127,7 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
     n = max(sum(counts), 1)
     levels = np.empty((rows, width), np.uint16, order="F")
 
-    def rank(j: int) -> tuple[Floats, Floats]:
+    def rank(j: int, peers: Peers = peers) -> tuple[Floats, Floats]:
         """Fills the levels of a column; its distinct values and their ranks."""
         ranked = rank_values(peers, np.ascontiguousarray(features[:, j]))
         levels[:, j] = _level(ranked.places / n)
@@ -136,8 +138,11 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
         values, places = (np.concatenate(part) for part in zip(*gather(peers, mine), strict=True))
         return values, places
 
-    threads = Threads() if rows * width >= SHARED and peers.count == 1 else Threads(1)
-    tables = threads.map(rank, range(width))
+    if peers.count == 1:
+        tables = Threads(None if rows * width >= SHARED else 1).map(rank, range(width))
+    else:
+        columns = [partial(rank, j) for j in range(width)]
+        tables = [t for first in range(0, width, AT_ONCE) for t in together(peers, columns[first : first + AT_ONCE])]
     offsets = np.concatenate([[0], np.cumsum([len(values) for values, _ in tables])]).astype(np.int64)
     values = np.concatenate([np.zeros(0), *(values for values, _ in tables)])
     places = np.concatenate([np.zeros(0), *(places for _, places in tables)])

@@ -86,8 +86,9 @@ class Worker:
     ``memory`` stays from one program to the next.
     """
 
-    def __init__(self, rank: int, count: int) -> None:
-        self.rank, self.count = rank, count
+    def __init__(self, rank: int, count: int, tidy: bool = True) -> None:
+        """tidy : whether memory that is free is given back now and then."""
+        self.rank, self.count, self.tidy = rank, count, tidy
         self.memory: dict[str, Any] = {}
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
@@ -132,10 +133,11 @@ class Worker:
         if kind == "failed":
             raise value
         if kind == "done":
-            return_memory()  # the next program may need it elsewhere
+            if self.tidy:
+                return_memory()  # the next program may need it elsewhere
             return (True, value, *[None] * (self.count - 1))
         self._exchanges += 1
-        if self._exchanges % LEAVE_AFTER == 0:
+        if self.tidy and self._exchanges % LEAVE_AFTER == 0:
             leave_shared()
         self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
         return (False, *value)
@@ -156,6 +158,33 @@ class _Peers:
             raise received
         answer: list[Any] = received
         return answer
+
+
+def together(peers: Peers, programs: Sequence[Callable[[Peers], T]]) -> list[T]:
+    """The results of programs that make equally many exchanges: those of all of them are carried by one exchange each.
+
+    Every process calls it with the same programs. In one process they run one after the other.
+    """
+    if peers.count == 1:
+        return [program(peers) for program in programs]
+    others = [rank for rank in range(peers.count) if rank != peers.rank]
+    workers = [Worker(peers.rank, peers.count, tidy=False) for _ in programs]
+    try:
+        answers = [w.start(_with_peers, program) for w, program in zip(workers, programs, strict=True)]
+        while not all(answer[0] for answer in answers):
+            if any(answer[0] for answer in answers):
+                raise RuntimeError("some programs ended and others wait for messages")
+            received = peers.exchange([[answer[1 + rank] for answer in answers] for rank in range(peers.count)])
+            answers = [w.go_on(*(received[rank][n] for rank in others)) for n, w in enumerate(workers)]
+    except BaseException:
+        for worker in workers:
+            worker.abandon()
+        raise
+    return [answer[1] for answer in answers]
+
+
+def _with_peers(memory: dict[str, Any], peers: Peers, program: Callable[[Peers], T]) -> T:
+    return program(peers)
 
 
 Watch = Callable[[str, int], None]
