@@ -70,6 +70,8 @@ def plant(bug: str) -> None:
         places.temporary_beside = lambda target: target if target.name == store.MANIFEST else beside(target)
     elif bug == "parts of one name":
         store.NUMBERED = store.re.compile("nothing(1)")
+    elif bug == "parts left behind":
+        store._clear_up = lambda place: None
     elif bug == "faults in silence":
         really = store.save
 
@@ -123,7 +125,7 @@ def parts(place: Path) -> dict[str, list[str]]:
 
 def unnamed_files(place: Path) -> list[str]:
     """Files of a model that no manifest of its folder names."""
-    there = {path.name for path in place.iterdir() if path.suffix in (".safetensors", ".parquet", ".partial")}
+    there = {path.name for path in place.glob("*") if path.suffix in (".safetensors", ".parquet", ".partial")}
     for path in place.glob("*.json"):
         there -= store.file_names(json.loads(path.read_text())["files"])
     return sorted(there)

@@ -60,6 +60,7 @@ def test_a_store_survives_a_fault_at_every_second_call(shim: Path, tmp_path: Pat
         ("manifest in place", "unreadable|no manifest"),
         ("faults in silence", "said done, and the old model is there"),
         ("parts of one name", "unreadable"),
+        ("parts left behind", "lived and left"),
     ],
 )
 def test_a_planted_bug_of_the_store_is_found(bug: str, found: str, shim: Path, tmp_path: Path) -> None:
