@@ -99,7 +99,7 @@ def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: 
     known = pd.DataFrame({"mode": "reviewer", "entity": names, "label": np.arange(20) % 2})
     detector.fit(reviews, known, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
     last = len(programs) - programs[::-1].index("write_held")  # when what was written before is let go of
-    for call in (*(programs.index(name) + 1 for name in ("_keep_evidence", "_label_free", "_judge")), last):
+    for call in (*(programs.index(name) + 1 for name in ("_keep_evidence", "_label_free", "_judge", "_cores")), last):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
             detector.fit(reviews, known, checkpoint=tmp_path / str(call), runtime=Mortal(2, {call}))
         assert folder_bytes(tmp_path / str(call)) == folder_bytes(tmp_path / "one")

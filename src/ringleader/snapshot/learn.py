@@ -8,11 +8,13 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ringleader.arrays import Factors
+from ringleader.cores.cluster import cores_on_worker
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
@@ -218,7 +220,8 @@ def _learn(
             snapshot, last = fitted, fitted.state
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
-        fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge))
+        found = None if writer is None else partial(cores_on_worker, cluster, pairs)
+        fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge, find_cores=found))
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
     else:
