@@ -19,7 +19,7 @@ import numpy as np
 from ringleader.arrays import Floats
 from ringleader.evaluation.speed import benchmark_tensor
 from ringleader.kernels.numba.backend import NumbaBackend
-from ringleader.kernels.pair_layout import Exposure, Groups, Met, PairRule
+from ringleader.kernels.pair_layout import Exposure, Groups, OftenMet, PairRule
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.machine import processors
@@ -34,7 +34,7 @@ def asked_of_the_kernel(tensor: SparseTensor, threads: int) -> list[Asked]:
     asked: dict[int, Asked] = {}
     kernel = NumbaBackend.lockstep_of_met
 
-    def note(groups: Groups, met: Met, exposure: Exposure, rule: PairRule, *rest: Any) -> Any:
+    def note(groups: Groups, met: OftenMet, exposure: Exposure, rule: PairRule, *rest: Any) -> Any:
         asked[id(groups)] = (groups, exposure, rule)
         return kernel(groups, met, exposure, rule, *rest)
 

@@ -24,7 +24,7 @@ BOTH = ("reviewer", "seller")
 
 @pytest.fixture(scope="module")
 def market() -> Marketplace:
-    return marketplace(10_000, difficulty="hard", seed=6)  # its sellers are found badly without labels
+    return marketplace(10_000, difficulty="hard", seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +75,17 @@ def test_a_target_without_a_label_in_the_reviews_changes_nothing_for_others() ->
     assert tellers(1, 0, [nobody._replace(mode=0)]) == []
 
 
-@pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])
-def test_labels_of_one_mode_rank_the_other_better(
-    request: pytest.FixtureRequest, market: Marketplace, blind: rl.RingDetector, given: str, mode: str
-) -> None:
-    model: rl.RingDetector = request.getfixturevalue(given)
-    truth = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
-    names = model.scores_by_code(mode)["entity"]
-    bad = truth.set_index("entity")["label"].loc[names]
-    lost, lost_before = (1 - metrics.auc(bad, score_of(one, mode)) for one in (model, blind))
-    assert lost < 0.8 * lost_before  # of what the score without labels leaves to gain
+@pytest.mark.parametrize(("known", "mode"), [("reviewer", "seller"), ("seller", "reviewer")])
+def test_labels_of_one_mode_rank_the_other_better(known: str, mode: str) -> None:
+    lost, lost_before = np.zeros(3), np.zeros(3)
+    for place, seed in enumerate((5, 6, 7)):
+        market = marketplace(10_000, difficulty="hard", seed=seed)
+        tensor = rl.read_reviews(market.reviews)
+        truth = market.truth[(market.truth["mode"] == mode) & (market.truth["target"] == "abuse")]
+        for losses, labels in ((lost, labels_of(market, known)), (lost_before, None)):
+            scores = fitted(tensor, labels).scores_by_code(mode)
+            losses[place] = 1 - metrics.auc(truth.set_index("entity")["label"].loc[scores["entity"]], scores["score"])
+    assert lost.sum() < 0.8 * lost_before.sum()  # of what the scores without labels leave to gain
 
 
 @pytest.mark.parametrize(("given", "mode"), [("by_reviewers", "seller"), ("by_sellers", "reviewer")])

@@ -124,7 +124,7 @@ def _take_in(
         "known_already": taken.known,
         "left_out": taken.left_out,
         "reviews": after.n_reviews,
-        "new_reviews": taken.given - taken.known,
+        "new_reviews": taken.reviews - taken.known,
         "counted_again": taken.known - taken.left_out,
         "cells": after.n_cells,
         "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
@@ -137,7 +137,7 @@ def _take_in(
     if as_json:
         print_json(summary)
     elif not VOICE.quiet:
-        _show(summary, repeats, with_reviews=taken.given > taken.left_out)
+        _show(summary, repeats, with_reviews=taken.reviews > taken.left_out)
 
 
 def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool) -> None:

@@ -26,8 +26,8 @@ def cores_on_worker(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
     def arguments() -> list[tuple[Any, ...]]:
         return [first, *[(None, None, cluster.actor)] * (cluster.workers.count - 1)]
 
-    found: list[Cores] = cluster.run(_cores, arguments, cells=False)
-    return found[0]
+    by_worker: list[Cores] = cluster.run(_cores, arguments, cells=False)
+    return by_worker[0]
 
 
 def _cores(

@@ -39,7 +39,7 @@ def draw_market(
     """A heavy-tailed market of five modes, as ``speed.benchmark_tensor`` draws one; factors are on the device."""
     xp = backend.device.xp
 
-    def kept(array: Any) -> Any:
+    def placed(array: Any) -> Any:
         return frozen(array.get()) if on_host else array
 
     draw = xp.random.default_rng(0)
@@ -54,9 +54,9 @@ def draw_market(
         keys = codes[:, k].astype(np.uint64) << np.uint64(32) | xp.arange(cells, dtype=np.uint64)
         keys.sort()
         edges = xp.arange(size + 1, dtype=np.uint64) << np.uint64(32)
-        grouped.append((kept(xp.searchsorted(keys, edges).astype(np.int64)), kept(keys.astype(np.int32))))
+        grouped.append((placed(xp.searchsorted(keys, edges).astype(np.int64)), placed(keys.astype(np.int32))))
         del keys, edges
-    codes = kept(codes)
+    codes = placed(codes)
     if on_host:
         xp.get_default_memory_pool().free_all_blocks()
     factors = xp.empty((sum(sizes), rank), dtype)

@@ -20,7 +20,7 @@ class Groups(NamedTuple):
     log_rate: Floats  # (G,): log of the chance to meet in this group, against the mean over groups
 
 
-class Met(NamedTuple):
+class OftenMet(NamedTuple):
     """The counterparts of some memberships, one after the other: who is in the group and was met often enough."""
 
     offsets: Numbers  # (M + 1,): those of membership p are columns[offsets[p]:offsets[p + 1]]
@@ -28,7 +28,7 @@ class Met(NamedTuple):
 
 
 class MetBefore(NamedTuple):
-    """``Met`` of all memberships of groups as they were before, for the actors of which nothing has changed since."""
+    """``OftenMet`` of all memberships of groups as they were, for actors of which nothing has changed since."""
 
     same: Bools  # (actors before,): every group of the actor is as it was, and it has no other
     actor_offsets: Numbers  # as in ``Groups``, of before
@@ -73,7 +73,7 @@ def nothing_before() -> MetBefore:
     return MetBefore(np.zeros(0, np.bool_), none, none, np.zeros(0, np.int32))
 
 
-def met_of(groups: Groups, sizes: Numbers, columns: Codes, span: tuple[int, int]) -> Met:
+def met_of(groups: Groups, sizes: Numbers, columns: Codes, span: tuple[int, int]) -> OftenMet:
     """What ``often_met`` found of the actors ``span``, whose memberships are counted from the first."""
     first, last = groups.actor_offsets[span[0]], groups.actor_offsets[span[1]]
-    return Met(np.concatenate([[0], np.cumsum(sizes[first:last])]).astype(np.int64), columns)
+    return OftenMet(np.concatenate([[0], np.cumsum(sizes[first:last])]).astype(np.int64), columns)

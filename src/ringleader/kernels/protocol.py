@@ -10,7 +10,7 @@ from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
 from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, OftenMet, PairRule
 from ringleader.runtime.machine import processors
 
 
@@ -94,7 +94,7 @@ class Backend(Protocol):
     def lockstep_of_met(
         self,
         groups: Groups,
-        met: Met,
+        met: OftenMet,
         exposure: Exposure,
         rule: PairRule,
         scores: Floats,
@@ -111,8 +111,8 @@ class Backend(Protocol):
     ) -> None:
         """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
 
-    def largest_bursts(self, times: ReviewTimes, rule: BurstRule, found: FoundBursts) -> None:
-        """Fill ``found`` with the window in which the reviews of each kind of every entity stand out most."""
+    def largest_bursts(self, times: ReviewTimes, rule: BurstRule, largest: FoundBursts) -> None:
+        """Fill ``largest`` with the window in which the reviews of each kind of every entity stand out most."""
 
     def sums_by_code(self, codes: Any, values: Any, size: int) -> Floats:
         """Sums of values (n,) or (n, m) by their codes, which are below ``size``: (size, ...), added as they come."""

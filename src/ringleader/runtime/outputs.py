@@ -61,11 +61,11 @@ def check_writable(*paths: str | os.PathLike[str], overwrite: bool = False) -> N
     Refused are files that exist, unless they may be overwritten; folders; files in the folder of a model, which holds
     its own alone, or where nobody may write; and addresses. Pipes and devices may be written to.
     """
-    found = {os.fspath(path): _is_there(os.fspath(path)) for path in paths}
-    plain = {path: is_there for path, is_there in found.items() if is_there is not None}
-    for folder, path in {Path(os.path.realpath(path)).parent: path for path in plain}.items():
+    there_now = {os.fspath(path): _is_there(os.fspath(path)) for path in paths}
+    files = {path: is_there for path, is_there in there_now.items() if is_there is not None}
+    for folder, path in {Path(os.path.realpath(path)).parent: path for path in files}.items():
         _check_folder(folder, path)
-    there = [path for path, is_there in plain.items() if is_there]
+    there = [path for path, is_there in files.items() if is_there]
     if there and not overwrite:
         others = f" and {len(there) - SHOWN:,} more" if len(there) > SHOWN else ""
         verb, them = ("exists", "it") if len(there) == 1 else ("exist", "them")

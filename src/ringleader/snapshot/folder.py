@@ -139,6 +139,8 @@ class Stored:
         content = self._verified(file)
         try:
             return parse(content)
+        except MemoryError:
+            raise
         except Exception as error:  # whatever the library makes of a file that we did not write
             raise ModelFileError(f"{file.get('name')} of model {self.folder} cannot be read: {error}") from error
 

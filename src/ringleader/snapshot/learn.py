@@ -220,8 +220,8 @@ def _learn(
             snapshot, last = fitted, fitted.state
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
-        found = None if writer is None else partial(cores_on_worker, cluster, pairs)
-        fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge, find_cores=found))
+        finder = None if writer is None else partial(cores_on_worker, cluster, pairs)
+        fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
     else:

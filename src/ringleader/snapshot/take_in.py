@@ -23,7 +23,7 @@ class TakenIn(NamedTuple):
     batch    : as it is listed in the history; None where nothing changed
     repeated : the batch of the history that has the same reviews, where they were left out therefore
     repeated_labels : whether the model knew all the labels as they are
-    given    : how many reviews were given; ``known`` of them the model had, ``left_out`` of those were not counted
+    reviews  : how many reviews the batch has; ``known`` of them the model had, ``left_out`` of those were not counted
     by_cell  : how many are known by their cell alone (the same week), since the model does not hold their exact time
     alike    : how many that were counted differ from known ones in nothing but their exact time
     """
@@ -32,7 +32,7 @@ class TakenIn(NamedTuple):
     batch: Batch | None
     repeated: Batch | None
     repeated_labels: bool
-    given: int = 0
+    reviews: int = 0
     known: int = 0
     left_out: int = 0
     by_cell: int = 0
@@ -54,15 +54,17 @@ class TakenIn(NamedTuple):
         """
         if not self.known:
             return None
-        one, all_of_them = self.known == 1, self.known == self.given
+        one, all_of_them = self.known == 1, self.known == self.reviews
         if self.repeated is not None:
             when = f" ({self.repeated.at})" if self.repeated.at else ""
-            these = "this review was" if one else f"these {counted(self.given, 'review')} were"
+            these = "this review was" if one else f"these {counted(self.reviews, 'review')} were"
             said = f"{these} taken in before, by {self.repeated.command}{when}"
         elif all_of_them:
-            said = "this review was known already" if one else f"all {counted(self.given, 'review')} were known already"
+            said = (
+                "this review was known already" if one else f"all {counted(self.reviews, 'review')} were known already"
+            )
         else:
-            said = f"{self.known:,} of {counted(self.given, 'review')} {'was' if one else 'were'} known already"
+            said = f"{self.known:,} of {counted(self.reviews, 'review')} {'was' if one else 'were'} known already"
         if self.by_cell:
             bins = self.snapshot.tensor.binned_modes
             said += f" ({self.by_cell:,} by the same {' and '.join(map(harmless, bins))} alone: the model was written "
@@ -92,27 +94,27 @@ def take_in(
     command, at : what the history says of it
     again       : whether reviews that are known are counted once more
     """
-    given = encode_new(reviews, snapshot.tensor, snapshot.reading) if reviews is not None else None
+    table = encode_new(reviews, snapshot.tensor, snapshot.reading) if reviews is not None else None
     newer = as_labels(labels)
     if not snapshot.complete:
-        update(snapshot, given, newer)  # which refuses it
+        update(snapshot, table, newer)  # which refuses it
     repeats_labels = newer is not None and _are_known(snapshot, newer)
     batch = Batch(command, at, __version__, labels=len(newer) if newer is not None else 0)
-    if given is None:
+    if table is None:
         if repeats_labels:
             return TakenIn(snapshot, None, None, True)
         return TakenIn(_with(update(snapshot, None, newer, callback), batch), batch, None, False)
-    known, by_cell, alike = overlap(snapshot.tensor, given)
-    fresh = given if again or not known.any() else without(given, known)
-    left_out = given.n_reviews - fresh.n_reviews
-    repeated = batch_with(snapshot.batches, given) if left_out and not fresh.n_reviews else None
-    counts = (repeated, repeats_labels, given.n_reviews, int(known.sum()), left_out, by_cell, alike)
+    known, by_cell, alike = overlap(snapshot.tensor, table)
+    fresh = table if again or not known.any() else without(table, known)
+    left_out = table.n_reviews - fresh.n_reviews
+    repeated = batch_with(snapshot.batches, table) if left_out and not fresh.n_reviews else None
+    counts = (repeated, repeats_labels, table.n_reviews, int(known.sum()), left_out, by_cell, alike)
     if not fresh.n_reviews and (newer is None or repeats_labels):
         return TakenIn(snapshot, None, *counts)
     batch = replace(batch, known=int(known.sum()), left_out=left_out)
     if not fresh.n_reviews:
         return TakenIn(_with(update(snapshot, None, newer, callback), batch), batch, *counts)
-    batch = replace(batch, reviews=fresh.n_reviews, cells=fresh.n_cells, content=content_of(given))
+    batch = replace(batch, reviews=fresh.n_reviews, cells=fresh.n_cells, content=content_of(table))
     return TakenIn(_with(update(snapshot, fresh, newer, callback), batch), batch, *counts)
 
 

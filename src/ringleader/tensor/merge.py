@@ -45,7 +45,7 @@ def _inserted(old: SparseTensor, new: SparseTensor, held: bool) -> SparseTensor:
     firsts = np.ascontiguousarray(old.coordinates[:, 0])
     if held:
         begins, known = np.concatenate([[0], np.cumsum(counts)]), exact_values(old)
-        given = np.split(exact_values(new), np.cumsum(new.counts)[:-1])
+        new_values = np.split(exact_values(new), np.cumsum(new.counts)[:-1])
     for i, cell in enumerate(new.coordinates):
         low, high = (int(np.searchsorted(firsts, cell[0], side)) for side in ("left", "right"))
         for k, code in enumerate(cell[1:], 1):
@@ -58,8 +58,8 @@ def _inserted(old: SparseTensor, new: SparseTensor, held: bool) -> SparseTensor:
             fresh.append(i)
         if held:
             start, stop = begins[low], begins[high]
-            rows.append(start + np.searchsorted(known[start:stop], given[i]))
-    exact = np.insert(known, np.concatenate(rows), np.concatenate(given)) if rows else old.exact
+            rows.append(start + np.searchsorted(known[start:stop], new_values[i]))
+    exact = np.insert(known, np.concatenate(rows), np.concatenate(new_values)) if rows else old.exact
     return SparseTensor(
         np.insert(old.coordinates, places, new.coordinates[fresh], axis=0),
         np.insert(counts, places, new.counts[fresh]),

@@ -55,8 +55,8 @@ def overlap(old: SparseTensor, new: SparseTensor) -> Overlap:
     for which, most in ((~new_told, untold), (new_told & ~equal, left)):
         by_cell[which] = _numbers_within(new_cell[which]) < most[new_cell[which]]
     known[ours] = equal | by_cell
-    found = np.bincount(new_cell[equal | by_cell], minlength=size)
-    alike = np.minimum(old.counts[old_cells], new.counts[new_cells]) - found
+    known_there = np.bincount(new_cell[equal | by_cell], minlength=size)
+    alike = np.minimum(old.counts[old_cells], new.counts[new_cells]) - known_there
     return Overlap(known, int(by_cell.sum()) if new.binned_modes else 0, int(alike.sum()))
 
 
@@ -92,9 +92,9 @@ def _equal(old_cell: Indices, old_exact: Indices, new_cell: Indices, new_exact: 
     alike = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in (cell, exact, copy):
         alike &= column[order[1:]] == column[order[:-1]]
-    found = np.zeros(len(order), np.bool_)
-    found[order[1:][alike]] = True
-    return found[len(old_cell) :]
+    has_own = np.zeros(len(order), np.bool_)
+    has_own[order[1:][alike]] = True
+    return has_own[len(old_cell) :]
 
 
 def _copies(cell: Indices, exact: Indices) -> Indices:

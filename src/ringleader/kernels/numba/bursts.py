@@ -20,8 +20,8 @@ compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 
 
 @compiled
-def largest_bursts(times: ReviewTimes, rule: BurstRule, found: FoundBursts) -> None:
-    """Fill ``found`` (kinds, n) with the largest z of every entity, and where it is. Zeros where there is none.
+def largest_bursts(times: ReviewTimes, rule: BurstRule, largest: FoundBursts) -> None:
+    """Fill ``largest`` (kinds, n) with the largest z of every entity, and where it is. Zeros where there is none.
 
     Windows begin or end in a bin where the entity has reviews. With ``seen`` reviews of a kind in a window where
     ``others`` are to be expected beside one, z = (seen - 1 - others) / sqrt(others + prior). Of equal ones the first
@@ -50,8 +50,8 @@ def largest_bursts(times: ReviewTimes, rule: BurstRule, found: FoundBursts) -> N
                 if seen > 1.0:  # one review is no burst
                     others = (times.volume[entity] - 1.0) * (calm * rule.shares[kind])
                     z = (seen - 1.0 - others) / np.sqrt(others + rule.prior)
-                    if z > found.z[kind, entity]:
-                        found.z[kind, entity] = z
-                        found.seen[kind, entity] = seen
-                        found.expected[kind, entity] = times.volume[entity] * calm * rule.shares[kind]
-                        found.start[kind, entity] = times.bins[row] + (0 if side == 0 else 1 - length)
+                    if z > largest.z[kind, entity]:
+                        largest.z[kind, entity] = z
+                        largest.seen[kind, entity] = seen
+                        largest.expected[kind, entity] = times.volume[entity] * calm * rule.shares[kind]
+                        largest.start[kind, entity] = times.bins[row] + (0 if side == 0 else 1 - length)

@@ -13,7 +13,16 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule, met_of, nothing_before
+from ringleader.kernels.pair_layout import (
+    Exposure,
+    Graph,
+    Groups,
+    MetBefore,
+    OftenMet,
+    PairRule,
+    met_of,
+    nothing_before,
+)
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
@@ -93,7 +102,7 @@ def often_met(groups: Groups, before: MetBefore, min_shared: int, sizes: Any, sp
 
 @compiled
 def lockstep_of_met(
-    groups: Groups, met: Met, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
+    groups: Groups, met: OftenMet, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any, Any]:
     """Fill ``scores`` of the memberships and ``lengths`` (counterparts) of the actors of ``span``.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.pair_layout import Exposure, Graph, Groups, Met, MetBefore, PairRule
+from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, OftenMet, PairRule
 
 
 def memberships(groups: Groups) -> Floats:
@@ -82,7 +82,7 @@ def often_met(groups: Groups, before: MetBefore, min_shared: int, sizes: Any, sp
 
 
 def lockstep_of_met(
-    groups: Groups, met: Met, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
+    groups: Groups, met: OftenMet, exposure: Exposure, rule: PairRule, scores: Any, lengths: Any, span: tuple[int, int]
 ) -> tuple[Any, Any, Any]:
     """See ``pairs.lockstep_of_met``; who met whom is counted again."""
     return lockstep_of_actors(groups, exposure, rule, scores, lengths, span)

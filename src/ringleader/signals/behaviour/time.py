@@ -173,10 +173,10 @@ def largest_bursts(
         np.cumsum(kind, out=own[1:])
     calm = np.stack([calendar.share_around(weeks.bins, start, length) for start in (0, 1 - length)])
     z, seen, expected = (np.zeros((kinds, n)) for _ in range(3))  # apart: z is not kept
-    found = FoundBursts(z, seen, expected, np.zeros((kinds, n), np.int64))
+    largest = FoundBursts(z, seen, expected, np.zeros((kinds, n), np.int64))
     times = ReviewTimes(weeks.keys, weeks.entity, weeks.bins, running, volume)
-    get_backend().largest_bursts(times, BurstRule(calm, np.array(shares, np.float64), length, PRIOR), found)
-    return [Burst(found.z[k], found.seen[k], found.expected[k], found.start[k], length) for k in range(kinds)]
+    get_backend().largest_bursts(times, BurstRule(calm, np.array(shares, np.float64), length, PRIOR), largest)
+    return [Burst(largest.z[k], largest.seen[k], largest.expected[k], largest.start[k], length) for k in range(kinds)]
 
 
 def local_excess(codes: Numbers, n: int, bins: Numbers, weights: Floats, calendar: Calendar) -> Floats:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Bools, Codes, Numbers
-from ringleader.kernels.pair_layout import Groups, Met, MetBefore, nothing_before
+from ringleader.kernels.pair_layout import Groups, MetBefore, OftenMet, nothing_before
 
 MOST_MET = 1 << 20
 """Counterparts of the memberships of one piece of the work up to which they are kept."""
@@ -25,7 +25,7 @@ class CountedCut(NamedTuple):
     offsets: Numbers
     members: Codes
     actor_offsets: Numbers  # as in ``Groups``
-    met: Met
+    met: OftenMet
 
 
 class CountedBefore:
@@ -55,7 +55,7 @@ class CountedBefore:
         parts = [part for part in lists if part is not None]
         if len(parts) == len(lists):
             offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            met = Met(offsets, np.concatenate([np.zeros(0, np.int32), *parts]))
+            met = OftenMet(offsets, np.concatenate([np.zeros(0, np.int32), *parts]))
             self._cuts[key] = CountedCut(places, groups.offsets, groups.members, groups.actor_offsets, met)
 
 

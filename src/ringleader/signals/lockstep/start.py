@@ -80,7 +80,7 @@ def _quantile(peers: Peers, values: Floats, count: int) -> float:
     return float(np.quantile(pair, before - int(before)))
 
 
-class Pairs:
+class OwnedPairs:
     """Actors in lockstep with somebody, numbered in their order, as one of the processes that own them sees them.
 
     graph : CSR (n_own, n), capped LLRs of its own actors with all
@@ -125,7 +125,7 @@ def components(
     """
     peers = Alone() if peers is None else peers
     begins = np.array([0, lockstep.graph.shape[0]]) if begins is None else begins
-    pairs = Pairs(lockstep, peers, begins)
+    pairs = OwnedPairs(lockstep, peers, begins)
     if not pairs.count or rank < 1:
         return None
     parts = _refine(pairs, _peel(pairs, rank))
@@ -134,7 +134,7 @@ def components(
     return whole
 
 
-def _peel(pairs: Pairs, rank: int) -> Floats:
+def _peel(pairs: OwnedPairs, rank: int) -> Floats:
     """One component after another, each from what the ones before it left; of the actors owned here.
 
     Every process has the numbers of all actors of one component at a time.
@@ -169,7 +169,7 @@ def _unit(x: Floats) -> Floats:
     return np.asarray(x / np.sqrt(np.square(x).sum()))
 
 
-def _refine(pairs: Pairs, parts: Floats) -> Floats:
+def _refine(pairs: OwnedPairs, parts: Floats) -> Floats:
     """H <- H (1/2 + 1/2 (A H) / (H H' H)), with the diagonal of A always as H has it."""
     near = OwnedRows(pairs.peers, pairs.graph, pairs.begins)
     parts = parts.copy()
