@@ -142,6 +142,7 @@ def same_answers(tensor: SparseTensor, actor: int, items: tuple[str, ...] | None
         window_time=old_window_time(tensor, actor, items),
         side_rating=roles.side_rating,
         counterparts=old_market_ids(tensor),
+        seller=roles.seller,
         rarest_item=old_rarest(tensor, actor),
     )
     for mode in range(len(tensor.modes)):
@@ -183,9 +184,17 @@ def test_any_rating_scale_keeps_its_sides(values: list[float]) -> None:
 
 def test_the_default_table_has_the_usual_roles() -> None:
     roles = assign_roles(TENSORS["default"])
-    assert roles == Roles(0, (1, 2), 4, 3, 4, 3, (0, 1, 2), roles.rarest_item)
+    assert roles == Roles(0, (1, 2), 4, 3, 4, 3, (0, 1, 2), 2, roles.rarest_item)
     assert assign_roles(TENSORS["default"], "seller").items == (1,)
     assert assign_roles(TENSORS["default"], items=["seller"]).items == (2,)
+
+
+def test_sellers_are_those_called_so_or_the_fewest_of_the_items() -> None:
+    assert assign_roles(make(REVIEWER, PRODUCT, SELLER, sizes=(5, 2, 6))).seller == 2
+    assert assign_roles(make(REVIEWER, SELLER, PRODUCT, sizes=(5, 6, 2))).seller == 1
+    assert assign_roles(make(REVIEWER, PRODUCT)).seller == 1
+    films = make(("user", "id"), ("film", "id"), ("studio", "id"), sizes=(5, 6, 3))
+    assert assign_roles(films, items=["film", "studio"]).seller == 2
 
 
 def test_a_mode_cannot_act_on_itself() -> None:

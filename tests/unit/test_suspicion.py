@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import taste_market
-from ringleader.signals.lockstep import LockstepSettings
+from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.strangers import LEAST, find_strangers
 from ringleader.signals.suspicion import (
     CAMPAIGN,
@@ -183,6 +184,14 @@ def test_lockstep_at_one_seller_counts_less_than_lockstep_at_many(model: rl.Ring
             wanted = np.log1p(own["score"] * breadth) * factor
             np.testing.assert_allclose(np.log1p(own["made"]), wanted, atol=1e-12)
     assert doubted, "somebody comes back"
+
+
+def test_who_works_for_several_sellers_of_one_product_is_no_customer_who_comes_back() -> None:
+    rows = [[0, 0, 0], [0, 0, 1], [0, 0, 2], [1, 1, 3], [1, 1, 3]]  # fewer products than sellers
+    tensor = SparseTensor.from_arrays(rows, ["reviewer", "product", "seller"])
+    lockstep = find_lockstep(tensor, threads=1)
+    lockstep = replace(lockstep, boost=replace(lockstep.boost, scores=np.array([5.0, 5.0, 5.0, 0.0])))
+    np.testing.assert_allclose(broad_lockstep(tensor, lockstep), lockstep.boost.scores)
 
 
 def test_lockstep_counts_less_where_many_review_and_where_taste_draws(model: rl.RingDetector) -> None:

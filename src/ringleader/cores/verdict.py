@@ -80,9 +80,9 @@ def ring_log_odds(core: Core, tensor: SparseTensor, actor: int) -> float:
         differ = agree * (1.0 / max(core.agreement, 1e-9) - 1.0)
         chances = [betaln(1 + differ, usual + agree) - betaln(1, usual) for usual in (RING_RATINGS, HONEST_RATINGS)]
         total += float(chances[0] - chances[1])
-    items = assign_roles(tensor, actor).items
-    sellers = core.members.get(tensor.modes[min(items, key=lambda k: tensor.shape[k])])
-    if len(items) > 1 and sellers is not None:
+    roles = assign_roles(tensor, actor)
+    sellers = core.members.get(tensor.modes[roles.seller])
+    if len(roles.items) > 1 and sellers is not None:
         ring, honest = (RING_AT_ONE, HONEST_AT_ONE) if len(sellers.codes) == 1 else (1 - RING_AT_ONE, 1 - HONEST_AT_ONE)
         total += float(log(ring / honest))
     return total

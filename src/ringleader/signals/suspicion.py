@@ -125,7 +125,7 @@ def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Float
     home, actor = as_share(cells), lockstep.actor
     there = home.by(actor)
     tensor, n_actors = there.tensor, there.size(actor)
-    seller = min(lockstep.roles(tensor).items, key=lambda k: tensor.shape[k])
+    seller = lockstep.roles(tensor).seller
     scores = home.move(lockstep.boost.scores, there)
     who, whom = there.own_codes(actor).astype(np.int64), tensor.coordinates[:, seller].astype(np.int64)
     loud = np.flatnonzero(scores > 0)

@@ -17,7 +17,8 @@ from ringleader.arrays import Bools
 from ringleader.errors import SettingsError
 from ringleader.tensor.sparse import SparseTensor
 
-ITEMS = ("product", "seller")
+SELLER = "seller"
+ITEMS = ("product", SELLER)
 """Names of the modes that people meet on, where they are there."""
 
 KINDS = ("id", "category", "number", "time")
@@ -38,6 +39,7 @@ class Roles:
     side_rating : the mode of ratings by which reviews are boosts or attacks: ``rating``, unless it acts or is met on.
     counterparts : modes whose entities are counterparts of one another: those of ids and, where there are not two of
         them, of categories.
+    seller : of the items those who gain by reviews: the mode of that name, else the one with the fewest entities.
     rarest_item : of the other modes of ids (of all others, where none is) the one with the most entities, where
         sharing says most.
     """
@@ -49,6 +51,7 @@ class Roles:
     window_time: int | None
     side_rating: int | None
     counterparts: tuple[int, ...]
+    seller: int
     rarest_item: int
 
     def partner(self, mode: int) -> int:
@@ -80,6 +83,7 @@ def assign_roles(tensor: SparseTensor, actor: str | int = 0, items: Sequence[str
         window_time=next((k for k in times if k not in taken), None),
         side_rating=None if rating in taken else rating,
         counterparts=tuple(ids if len(ids) > 1 else [k for k, kind in enumerate(kinds) if kind in ("id", "category")]),
+        seller=next((k for k in met_on if tensor.modes[k] == SELLER), min(met_on, key=lambda k: tensor.shape[k])),
         rarest_item=max([k for k in others if k in ids] or others, key=lambda k: tensor.shape[k]),
     )
 
