@@ -18,6 +18,7 @@ import pytest
 import ringleader as rl
 from ringleader.datasets import marketplace, taste_market
 from ringleader.signals.behaviour.counterparts import SHRINK
+from ringleader.signals.suspicion import ReviewRatios
 from ringleader.wording import number, rounded_percent
 
 ACCOUNTS = 10
@@ -278,7 +279,7 @@ def evidence(r: Recount, said: re.Match[str]) -> None:
 
 
 def campaign(r: Recount, said: re.Match[str]) -> None:
-    others = r.model.snapshot_.signals.ratios.campaign
+    others = _ratios(r).campaign
     table = r.model.tensor_.decode().assign(others=others)
     mine = table[table[r.mode].astype(str) == r.entity]
     r.is_said(said, {"seen": (mine["others"] > np.quantile(others, 0.9)).sum(), "of": len(r.mine)})
@@ -286,6 +287,21 @@ def campaign(r: Recount, said: re.Match[str]) -> None:
         loudest = mine.loc[mine["others"].idxmax()]
         assert said["only"] == f"{pd.Timestamp(loudest['week']):%Y-%m-%d}"
         assert said["place"] in (None, str(loudest["product"]))
+
+
+def how_many_have_more(r: Recount, said: re.Match[str]) -> None:
+    above = (r.table[r.mode].value_counts() > len(r.mine)).mean()
+    assert int(said["of"]) == len(r.mine) and (said["above"] or "0%") == rounded_percent(above)
+
+
+def not_suspicious(r: Recount, said: re.Match[str]) -> None:
+    assert int(said["of"] or 1) == len(r.mine)
+    table = r.model.tensor_.decode().assign(suspicion=np.sum(list(_ratios(r).parts().values()), axis=0))
+    assert not table.loc[table[r.mode].astype(str) == r.entity, "suspicion"].any()
+
+
+def _ratios(r: Recount) -> ReviewRatios:
+    return r.model.snapshot_.signals.ratios
 
 
 def strangers(r: Recount, said: re.Match[str]) -> None:
@@ -372,6 +388,11 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"(?:\d+ of its|None of its|Its only|It gave no) ?{OF}? ?ratings? of 1 to 2(?: .*)?": bad_ratings,
     r"No known bad \w+ has .* too|None of its \d+ \w+ is known bad|Its \w+ is not known bad": none_known,
     r"Its only review fits no group .*|It has only one .*, so no two act in lockstep": nothing_to_count,
+    rf"It has {OF} {REVIEWS}; (?:(?P<above>\S+) of \w+ have more, and of them more is known|no \w+ has more)": (
+        how_many_have_more
+    ),
+    rf"None of its {OF} {REVIEWS} is suspicious|Its only review is not suspicious": not_suspicious,
+    r"What is suspicious about its .* is little": nothing_to_count,
     r"No burst: .*|No two of its .*|None of its .* comes from .*": nothing_to_count,
     r"None of its reviews came in a crowd .*": nothing_to_count,
     r"Nobody met it .*|It shares no more .*|No review of it is part of a crowd .*|It acts with .*": nothing_to_count,

@@ -21,6 +21,7 @@ from ringleader.signals.suspicion import (
     EVIDENCE_WITH,
     FEW,
     UNSEEN,
+    UNSEEN_NAME,
     broad_lockstep,
     campaigns,
     entity_suspicion,
@@ -28,6 +29,7 @@ from ringleader.signals.suspicion import (
     unexplained,
 )
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import rounded_percent
 
 WEEK = 7 * 86_400
 OPENING = 1_400_000_000
@@ -143,7 +145,7 @@ def test_parts_of_the_suspicion_add_up_to_it(model: rl.RingDetector, mode: str) 
         market = np.mean(np.sum(list(signals.ratios.parts().values()), axis=0))
         total = total + FEW * UNSEEN * market / (model.tensor_.degrees(k) + FEW)
     np.testing.assert_allclose(suspicion.score, normal_scores(np.round(total, 15)), atol=1e-12)
-    assert suspicion.names == tuple(ways)
+    assert suspicion.names == (*ways, *([UNSEEN_NAME] if mode == "reviewer" else []))
     assert ("suspicion_attack" in ways) == ("suspicion_campaign" in ways) == (mode == "reviewer")
 
 
@@ -250,6 +252,50 @@ def test_who_acts_seldom_stands_above_many_reviews_without_suspicion() -> None:
     few, many, loud = entity_suspicion(ways, unseen=unseen).score
     assert many < few < loud
     assert len(set(entity_suspicion(ways).score[:2])) == 1
+
+
+def test_what_is_believed_of_the_unseen_is_told_as_that() -> None:
+    """Where nothing else speaks the whole score is of it, and it has its share where something does."""
+    ways = {"a": np.array([0.0, 0.0, 3.0, 0.0]), "b": np.array([0.0, 0.0, 0.0, 0.0])}
+    suspicion = entity_suspicion(ways, unseen=np.array([1.0, 0.5, 1.0, 0.5]))
+    assert suspicion.names == ("a", "b", UNSEEN_NAME)
+    a, b, unseen = np.asarray(suspicion.parts) / 3
+    silent = [0, 1, 3]
+    assert not a[silent].any() and not b.any() and suspicion.score[0] > 0
+    np.testing.assert_allclose(unseen[silent], suspicion.score[silent])
+    np.testing.assert_allclose([a[2], 3 * unseen[2]], 0.75 * suspicion.score[2])
+    nothing = entity_suspicion(ways, unseen=np.zeros(4))
+    for part in nothing.parts:
+        np.testing.assert_allclose(part[silent], nothing.score[silent])
+
+
+def test_who_has_one_review_without_suspicion_is_told_no_reason_but_that() -> None:
+    """A ring, people who review now and then, and as many who came once: most of them stand where nobody is seen."""
+    rng = np.random.default_rng(0)
+    rows = [(f"paid{i}", f"b{j}", f"t{j}", 5, OPENING + 10 * j * WEEK) for j in range(8) for i in range(12)]
+    rows += [(f"bought{i}", "p7", "s3", 5, OPENING + 60 * WEEK) for i in range(40)]
+    authors = [f"busy{i}" for i in range(300) for _ in range(6)] + [f"once{i}" for i in range(250)]
+    for author in authors:
+        product, week = rng.integers(0, 3000), int(rng.integers(0, 150))
+        rows.append((author, f"p{product}", f"s{product // 2}", 5, OPENING + week * WEEK))
+    reviews = pd.DataFrame(rows, columns=["reviewer", "product", "seller", "rating", "timestamp"])
+    model = rl.RingDetector(rank=4, epochs=1, random_state=1).fit(reviews)
+    tensor, signals = model.tensor_, model.snapshot_.signals
+    total, score = np.sum(list(signals.ways(0).values()), axis=0), signals.suspicion(0).score
+    names = np.asarray(tensor.vocabulary("reviewer").decode(np.arange(tensor.shape[0])))
+    above, below = (names[(total == 0) & (score * sign > 0)] for sign in (1, -1))
+    explained = model.explain("reviewer", str(above[0]))
+    (reason,) = explained.account.reasons_for
+    assert reason.kind == "unseen" and reason.amount == pytest.approx(explained.summary["score"])
+    more = (reviews["reviewer"].value_counts() > 1).mean()
+    assert (
+        reason.sentence == f"It has 1 review; {rounded_percent(more)} of reviewers have more, and of them more is known"
+    )
+    table = explained.contributions.set_index("input")
+    assert table["contribution"].sum() == pytest.approx(explained.summary["score"])
+    assert table.loc[UNSEEN_NAME, "sentence"] != UNSEEN_NAME
+    (against,) = model.explain("reviewer", str(below[0])).account.reasons_against
+    assert (against.kind, against.sentence) == ("unseen", "None of its 6 reviews is suspicious")
 
 
 def test_a_product_that_everyone_talks_about_is_no_crowd() -> None:

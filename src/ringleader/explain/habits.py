@@ -20,6 +20,7 @@ from ringleader.explain.phrases import (
     were,
     when,
 )
+from ringleader.explain.reasons import review_suspicion
 from ringleader.signals.behaviour.time import say_length
 from ringleader.wording import counted, number, plural, rounded_percent, say_time
 
@@ -122,6 +123,20 @@ def volume(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
         else f"no {mode_name(facts, facts.own.mode)} has fewer"
     )
     return Said((f"{said}; {fewer}",))
+
+
+def unseen(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """How many have more reviews, so that more is known of them; or that its own are not suspicious."""
+    own, one = facts.own, mode_name(facts, facts.own.mode)
+    if positive or not len(own.cells):
+        degrees = own.tensor.degrees(own.mode)
+        above = float((degrees > degrees[own.code]).mean())
+        more = f"{rounded_percent(above)} of {plural(one)} have more, and of them more is known"
+        return Said((f"It has {reviews_said(own)}; {more if above else f'no {one} has more'}",))
+    if review_suspicion(facts.signals, own.mode, own.cells).any():
+        return Said((f"What is suspicious about its {reviews_said(own)} is little",))
+    only = len(own.cells) == 1
+    return Said(("Its only review is not suspicious" if only else f"None of its {reviews_said(own)} is suspicious",))
 
 
 def rhythm(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:

@@ -15,9 +15,12 @@ from ringleader.judge import Contributions, Inputs
 from ringleader.kernels.elementary import log1p
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
-from ringleader.signals.suspicion import ReviewRatios
+from ringleader.signals.suspicion import UNSEEN_NAME, ReviewRatios
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import free_name
+
+SAID = {UNSEEN_NAME: "What its reviews do not show: of accounts with fewer, less is known"}
+"""What contributions say that are no inputs; others are sentences themselves."""
 
 SHOWN = 10
 """Reviews and neighbours that are shown."""
@@ -33,7 +36,7 @@ def contribution_table(inputs: Inputs, contributions: Contributions, code: int) 
             row |= {"kind": inputs.groups[name], "sentence": inputs.sentence(name, code), "value": float(column[code])}
             row |= {"typical": float(np.median(column)), "above": float((column < column[code]).mean())}
         else:
-            row |= {"sentence": name, "value": np.nan, "typical": np.nan, "above": np.nan}
+            row |= {"sentence": SAID.get(name, name), "value": np.nan, "typical": np.nan, "above": np.nan}
         rows.append(row)
     columns = ["input", "kind", "contribution", "sentence", "value", "typical", "above"]
     table = pd.DataFrame(rows, columns=columns)

@@ -14,6 +14,7 @@ from ringleader.explain.facts import Facts
 from ringleader.explain.parts import Reason
 from ringleader.explain.phrases import Said
 from ringleader.judge import OWN_LABEL, UNREMARKABLE, Contributions
+from ringleader.signals.suspicion import UNSEEN_NAME
 from ringleader.wording import harmless, rounded_percent
 
 MOST = 6
@@ -34,6 +35,7 @@ SUSPICION = {
     "suspicion_attack": "attack",
     "suspicion_evidence": "evidence",
     "suspicion_campaign": "campaign",
+    UNSEEN_NAME: "unseen",
 }
 """Kinds of what the suspicion is made of."""
 
@@ -46,6 +48,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "crowd of strangers": people.crowd_of_strangers,
     "attack": people.attack,
     "campaign": people.campaign,
+    "unseen": habits.unseen,
     "burst": habits.burst,
     "rating": habits.rating,
     "deviation": habits.deviation,

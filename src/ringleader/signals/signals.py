@@ -130,7 +130,7 @@ class Signals:
         return _once(self._suspicions, mode, lambda: self._find_suspicion(mode))
 
     def _find_suspicion(self, mode: int) -> Suspicion:
-        unseen = believed_unseen(self.share, mode, self.ratios) if mode == self.actor else 0.0
+        unseen = believed_unseen(self.share, mode, self.ratios) if mode == self.actor else None
         return entity_suspicion(self.ways(mode), self.share.peers, unseen=unseen)
 
     def ways(self, mode: int) -> dict[str, Floats]:

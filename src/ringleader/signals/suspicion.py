@@ -43,6 +43,9 @@ UNSEEN = 0.01
 """Share of the market's mean suspicion of a review that each of the ``FEW`` is believed to have where entities act: of
 those who act seldom less is known, so they stand above others of whose many reviews none is suspicious."""
 
+UNSEEN_NAME = "suspicion_unseen"
+"""Name of the part of the suspicion that ``UNSEEN`` adds."""
+
 COMES_BACK = 3
 """Reviews in lockstep for one seller from which their author is a customer who comes back."""
 
@@ -241,13 +244,15 @@ def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRa
     return np.asarray(FEW * UNSEEN * market / (home.degrees(mode) + FEW))
 
 
-def entity_suspicion(ways: dict[str, Floats], peers: Peers | None = None, *, unseen: Floats | float = 0.0) -> Suspicion:
-    """The normal scores of what the ways and ``unseen`` add up to; each way has of it what it has of the ways' sum.
+def entity_suspicion(ways: dict[str, Floats], peers: Peers | None = None, *, unseen: Floats | None = None) -> Suspicion:
+    """The normal scores of what the ways and ``unseen`` add up to; each has of it what it has of the sum.
 
     ways : of all entities of a mode, or of those that each of several processes owns.
+    unseen : (n_k,), of those who act (``believed_unseen``): one more part, ``UNSEEN_NAME``.
     """
+    ways = ways if unseen is None else {**ways, UNSEEN_NAME: unseen}
     total = np.sum(list(ways.values()), axis=0)
-    score = normal_scores(total + unseen, peers)
+    score = normal_scores(total, peers)
     shares = [np.where(total > 0, part / np.where(total > 0, total, 1.0), 1 / len(ways)) for part in ways.values()]
     return Suspicion(tuple(ways), tuple(frozen(len(ways) * share * score) for share in shares))
 
