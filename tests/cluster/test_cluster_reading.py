@@ -86,6 +86,23 @@ def test_what_is_decided_on_the_whole_column_is_decided_on_all_files(tmp_path: P
         assert_same(rl.read_reviews(tmp_path, modes=modes, runtime=InProcess(workers)), expected)
 
 
+def test_workers_cut_times_to_the_microsecond_as_one_process_does(tmp_path: Path) -> None:
+    nanoseconds = 1_500_000_000 * 10**9 + np.arange(60) * 123_457_011
+    moments = pd.Series(nanoseconds).astype("datetime64[ns, UTC]")
+    table = pd.DataFrame({"reviewer": [f"r{i}" for i in range(60)], "product": "p", "timestamp": nanoseconds})
+    for kind, times in (("numbers", nanoseconds), ("timestamps", moments)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        other = table.assign(timestamp=times)
+        for i in range(2):  # each review stands in both files
+            other.to_parquet(folder / f"{i}.parquet") if i else other.to_csv(folder / f"{i}.csv", index=False)
+        expected = rl.read_reviews(folder)
+        assert sorted(expected.exact) == sorted((nanoseconds // 1000).tolist() * 2)  # type: ignore[arg-type]
+        assert expected.report.duplicates == 60  # type: ignore[union-attr]
+        for workers in (2, 3):
+            assert_same(rl.read_reviews(folder, runtime=InProcess(workers)), expected)
+
+
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [

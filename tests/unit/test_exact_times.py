@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,46 @@ def test_the_same_instants_are_the_same_however_they_are_written(tmp_path: Path)
         assert_same(rl.read_reviews(tmp_path / "*.csv"), expected)
         other.to_parquet(tmp_path / "c.parquet")
         assert_same(rl.read_reviews(tmp_path / "c.parquet"), expected)
+
+
+def test_digits_below_a_microsecond_are_cut_off_however_they_are_written(tmp_path: Path) -> None:
+    nanoseconds = np.sort(1_500_000_000 * 10**9 + np.random.default_rng(0).integers(0, 10**18 // 10, 1_000))
+    nanoseconds[::10] += 999 - nanoseconds[::10] % 1000  # the last of its microsecond
+    moments = pd.Series(nanoseconds).astype("datetime64[ns, UTC]")
+    written: dict[str, Any] = {
+        "whole numbers": nanoseconds,
+        "unsigned": nanoseconds.astype(np.uint64),
+        "text": nanoseconds.astype(str),
+        "decimals": [Decimal(int(t)).scaleb(-9) for t in nanoseconds],
+        "seconds": [f"{t // 10**9}.{t % 10**9:09}" for t in nanoseconds.tolist()],
+        "milliseconds": [f"{t // 10**6}.{t % 10**6:06}" for t in nanoseconds.tolist()],
+        "powers of ten": [f"{t}e-9" for t in nanoseconds.tolist()],
+        "timestamps": moments.dt.tz_localize(None),
+        "a zone": moments.dt.tz_convert("Asia/Kolkata"),
+        "ISO 8601": moments.map(lambda t: t.isoformat()),
+    }
+    table = pd.DataFrame({"reviewer": [f"r{i:03}" for i in range(1_000)], "product": "p"})
+    for name, column in written.items():
+        other = table.assign(timestamp=column)
+        paths = [tmp_path / f"t.{kind}" for kind in ("parquet", "csv", "jsonl")]
+        other.to_parquet(paths[0])
+        other.to_csv(paths[1], index=False)
+        lines = other.assign(timestamp=[t if isinstance(t, int) else str(t) for t in other["timestamp"].tolist()])
+        lines.to_json(paths[2], orient="records", lines=True)
+        for source in (other, *paths):
+            tensor = rl.read_reviews(source)
+            assert tensor.exact is not None and tensor.exact.tolist() == (nanoseconds // 1000).tolist(), (name, source)
+
+
+@pytest.mark.parametrize("unit", [1, 1e3, 1e6, 1e9], ids=["seconds", "milliseconds", "microseconds", "nanoseconds"])
+def test_a_float_is_the_time_that_a_text_file_has_of_it(unit: float, tmp_path: Path) -> None:
+    times = (1.5e9 + np.random.default_rng(0).random(1_000) * 1e8) * unit
+    table = pd.DataFrame({"reviewer": [f"r{i:03}" for i in range(1_000)], "product": "p", "timestamp": times})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    expected = [int(Decimal(repr(t)) / int(unit) * 10**6) for t in times.tolist()]
+    for source in (table, tmp_path / "t.csv"):
+        tensor = rl.read_reviews(source)
+        assert tensor.exact is not None and tensor.exact.tolist() == expected
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["binned ratings", "binned ratings and two times"])

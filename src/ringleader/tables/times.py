@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.tables.columns import SourceColumn, as_double, is_numeric, is_time, missing, named
-from ringleader.tables.relation import Relation
+from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, is_time, missing, named
+from ringleader.tables.relation import Relation, TablePart
 from ringleader.tables.schema import Axis
 from ringleader.wording import counted
 
@@ -30,6 +30,8 @@ _LIKE_DATES = "{} looks like a date written as a number, but other times of the 
 _EARLY = "most times lie before 1995 when read as {}; is that the right column and unit?"
 SECONDS_IN = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 WHOLE_TYPES = ("INTEGER", "BIGINT", "UINTEGER")
+DECIMAL = "DECIMAL(38, 18)"  # times of every unit, and as many of their decimals as there is room for
+NANOSECOND_TYPES = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 WHOLE_MICROSECONDS = {
     "seconds": "{} * 1000000",
     "milliseconds": "{} * 1000",
@@ -67,8 +69,10 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
     for part, is_native in zip(relation.parts, native, strict=True):
         sql = part.columns[k]
         if is_native:
-            micros, wrong = f"epoch_us(TRY_CAST({sql} AS TIMESTAMPTZ))", "false"
-            bad = f"{micros} IS NULL"
+            # The cast would round nanoseconds, which text and numbers do not do.
+            fine = part.types[k] in NANOSECOND_TYPES
+            micros = f"epoch_ns({sql}) // 1000" if fine else f"epoch_us(TRY_CAST({sql} AS TIMESTAMPTZ))"
+            bad, wrong = f"({micros}) IS NULL", "false"
         elif unit == ISO:
             micros = f"epoch_us(TRY_CAST(trim(CAST({sql} AS VARCHAR)) AS TIMESTAMPTZ))"
             bad, wrong = f"{micros} IS NULL", "false"
@@ -82,11 +86,11 @@ def time_column(relation: Relation, k: int, axis: Axis) -> Timed:
             wrong += f" OR ({whole} <> 0 AND {whole} < {low:.0f} AND {whole} > -{low:.0f}))" if low else ")"
             micros = f"CASE WHEN NOT {wrong} THEN {WHOLE_MICROSECONDS[unit].format(whole)} END"
         else:
-            low, high, factor = UNITS[unit]
+            low, high, _ = UNITS[unit]
             number = as_double(part, k)
             bad = f"({number} IS NULL OR NOT isfinite({number}))"
             wrong = f"(abs({number}) >= {high} OR ({number} <> 0 AND abs({number}) < {low}))"
-            micros = f"CAST(round(CASE WHEN {bad} OR {wrong} THEN NULL ELSE {number} * {factor} END) AS BIGINT)"
+            micros = f"CASE WHEN NOT ({bad} OR {wrong}) THEN {_microseconds(part, k, unit)} END"
         outside = f"({micros} < 0 OR {micros} >= {LAST_MICROSECOND})"
         width = axis.bin_seconds or 1
         shift = MONDAY if width % 604_800 == 0 else 0
@@ -166,6 +170,20 @@ def _whole_number_time(relation: Relation, k: int, axis: Axis) -> Timed | None:
     notes = (_EARLY.format(unit),) if _most(sum(early), rows) else ()
     column = SourceColumn(axis, "time", values, exact, ("NULL",) * len(parts), notes=notes)
     return Timed(column, TimeSpan(unit, _iso(micros[0]), _iso(micros[1])))
+
+
+def _microseconds(part: TablePart, k: int, unit: str) -> str:
+    """SQL: the whole microseconds of a number as it is written, digit by digit: a double has too few for nanoseconds.
+
+    A float is read as the decimal number that it prints as, as a text file has it.
+    """
+    text = f"trim({as_text(part, k)})"
+    whole = f"TRY_CAST({text} AS BIGINT)"
+    decimal = f"coalesce(TRY_CAST({text} AS {DECIMAL}), TRY_CAST({as_double(part, k)} AS {DECIMAL}))"
+    return (
+        f"CASE WHEN CAST({whole} AS VARCHAR) = {text} THEN {WHOLE_MICROSECONDS[unit].format(whole)} "
+        f"ELSE CAST(floor({decimal} * {UNITS[unit][2]}) AS BIGINT) END"
+    )
 
 
 def _date(x: str) -> str:
