@@ -37,6 +37,7 @@ from ringleader.errors import RingleaderError
 from ringleader.runtime import outputs
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import place as places
+from ringleader.snapshot.leftovers import LIBRARY_PARTIAL
 
 KILL, TEAR = -1, -2
 EVERY = {"ENOSPC": errno.ENOSPC, "torn": TEAR, "SIGKILL": KILL}
@@ -113,7 +114,7 @@ def everything(folder: Path) -> str:
             found.append(f"{path.parent} {temporary['stem']} {hashlib.sha256(path.read_bytes()).hexdigest()}")
         elif path.is_dir():
             found.append(str(path))
-    text = store.LIBRARY_PARTIAL.sub(".tmp", "\n".join(sorted(found)))
+    text = LIBRARY_PARTIAL.sub(".tmp", "\n".join(sorted(found)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -66,6 +67,63 @@ def test_a_folder_of_other_things_is_refused_and_kept(fitted: rl.RingDetector, t
     with pytest.raises(ModelFileError, match="other things"):
         fitted.save(tmp_path)
     assert (tmp_path / "reviews.parquet").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["labels-2024.parquet", "covariates-7.parquet", "state-1.parquet", "vocabulary-0-1.parquet", "labels-1.parquet"],
+)
+def test_files_called_like_parts_are_not_taken_for_leftovers(
+    name: str, fitted: rl.RingDetector, market: Marketplace, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"mine")
+    with pytest.raises(ModelFileError, match="other things"):
+        fitted.save(tmp_path)
+    with pytest.raises(ModelFileError, match="so it is no model"):
+        rl.RingDetector(rank=3, epochs=1).fit(market.reviews, checkpoint=tmp_path, resume=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"mine"}
+
+
+def test_tables_called_like_parts_stay_in_the_folder_of_a_model(
+    fitted: rl.RingDetector, market: Marketplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted.save(tmp_path / "m")
+    for name in ("labels-2024.parquet", "covariates-7.parquet", "state-1.parquet"):
+        (tmp_path / "m" / name).write_bytes(b"mine")
+    newer = rl.load(tmp_path / "m").partial_fit(market.reviews[3000:])
+    with monkeypatch.context() as faulty:
+        faulty.setattr(Folder, "sync", lambda folder: killed())
+        with pytest.raises(KeyboardInterrupt):
+            newer.save(tmp_path / "m", keep=0)
+    newer.save(tmp_path / "m", keep=0)
+    unnamed = {path.name for path in (tmp_path / "m").iterdir()} - store.file_names(store.load(tmp_path / "m").files)
+    assert unnamed - {store.LOCK} == {"labels-2024.parquet", "covariates-7.parquet", "state-1.parquet", store.MANIFEST}
+
+
+@pytest.mark.parametrize("failing", ["write", "remove"])
+def test_what_a_first_save_leaves_counts_as_nothing_whenever_it_is_killed(
+    failing: str, fitted: rl.RingDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every write, and in every removal of what a save that failed clears up behind itself."""
+    call = getattr(Folder, failing)
+    for n in range(1, 100):
+        folder, calls = tmp_path / str(n), iter(range(1, 1000))
+
+        def at_the_nth(place: Folder, name: str, *more: Any, n: int = n, calls: Any = calls) -> Any:
+            return killed() if name != store.LOCK and next(calls) == n else call(place, name, *more)
+
+        with monkeypatch.context() as faulty:
+            faulty.setattr(Folder, failing, at_the_nth)
+            if failing == "write":
+                faulty.setattr(store, "_clear_up", lambda place: None)
+            else:
+                faulty.setattr(Folder, "sync", lambda place: killed())  # before the manifest
+            with contextlib.suppress(KeyboardInterrupt):
+                fitted.save(folder)
+        if store.is_model(folder) or (n > 1 and not folder.exists()):
+            break
+        assert store.is_free(folder), sorted(path.name for path in folder.iterdir())
+    assert n > 10
 
 
 def test_what_a_killed_first_save_left_counts_as_nothing(market: Marketplace, tmp_path: Path) -> None:

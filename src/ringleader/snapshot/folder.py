@@ -25,10 +25,11 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load as load_arrays
 
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
-from ringleader.runtime.outputs import PARTIAL, reason_of
+from ringleader.runtime.outputs import reason_of
 from ringleader.snapshot.lease import LOCK
+from ringleader.snapshot.leftovers import GENERATION, is_first, leftovers
 from ringleader.snapshot.lock import check_held, writing
-from ringleader.snapshot.manifest import MANIFEST, Manifest, is_manifest, manifest_text, read_manifest
+from ringleader.snapshot.manifest import MANIFEST, UNFINISHED, Manifest, is_manifest, manifest_text, read_manifest
 from ringleader.snapshot.pieces import (
     Cuts,
     cut,
@@ -43,17 +44,6 @@ from ringleader.snapshot.pieces import (
 )
 from ringleader.snapshot.place import Entry, Place, place_of
 
-UNFINISHED = "unfinished.json"
-GENERATION = re.compile(r"generation-(\d+)\.json")
-PART = re.compile(
-    r"(?:state|tensor|labels|heldout|covariates|evidence|lockstep|strangers|cores"
-    r"|(?:vocabulary|suspicion|inputs|transfer)-\d+|head_\d+)(?:\.\d+)?-\d+\.(?:safetensors|parquet)"
-)
-"""Names of the files of parts."""
-OLD_PARTIAL = re.compile(r"\.(?P<stem>.+)\.partial", re.DOTALL)
-"""What versions up to 0.2 left behind when they were killed."""
-LIBRARY_PARTIAL = re.compile(r"\.tmp[0-9A-Za-z]{6}")
-"""What safetensors writes to before it renames, and leaves behind when it is killed."""
 NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet|json)")
 KEEP = 3
 """Earlier generations that stay."""
@@ -351,9 +341,11 @@ def prune(place: Place, keep: int, replaced: Iterable[str] = ()) -> None:
             if manifest is None:
                 return  # it may be restored, and would need files that nobody else names
             named |= file_names(manifest.files)
-    for name in sorted(there - named):
-        if PART.fullmatch(name) or _is_partial(name) or name in gone:
-            place.remove(name)
+    left = (leftovers(there, beside_a_model=True) | (gone & there)) - named
+    for name in sorted(
+        left, key=lambda name: (is_first(name), name)
+    ):  # a kill in between leaves a name to know them by
+        place.remove(name)
 
 
 def readable_manifest(place: Place, name: str = MANIFEST) -> Manifest | None:
@@ -384,18 +376,10 @@ def is_model(folder: str | os.PathLike[str]) -> bool:
     return is_manifest(place_of(folder))
 
 
-def _is_partial(name: str) -> bool:
-    """Whether a file is one that a killed save left: a part, or a manifest, under its temporary name."""
-    match = PARTIAL.fullmatch(name) or OLD_PARTIAL.fullmatch(name)
-    stem = match["stem"] if match else ""
-    ours = GENERATION.fullmatch(stem) or PART.fullmatch(stem) or LIBRARY_PARTIAL.fullmatch(name)
-    return stem in (MANIFEST, UNFINISHED) or bool(ours)
-
-
 def is_free(folder: str | os.PathLike[str]) -> bool:
     """Whether there is nothing, or nothing but what a save that was killed left behind."""
     target = place_of(folder)
     try:
-        return target.is_free_of(lambda n: n == LOCK or PART.fullmatch(n) is not None or _is_partial(n))
+        return target.is_free_of(lambda names: {LOCK} | leftovers(names, beside_a_model=False))
     except OSError as error:
         raise ModelFileError(f"{target} cannot be looked at: {error.strerror or error}") from error

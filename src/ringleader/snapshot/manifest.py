@@ -14,7 +14,7 @@ from ringleader.runtime import outputs
 from ringleader.snapshot.place import Place
 from ringleader.version import __version__
 
-FORMAT, MANIFEST = outputs.MODEL_FORMAT, outputs.MANIFEST
+FORMAT, MANIFEST, UNFINISHED = outputs.MODEL_FORMAT, outputs.MANIFEST, "unfinished.json"
 VERSION, UNDIVIDED = 4, 3
 """Format 4 has parts in several files; a model without any is written as format 3. Format 2 has no batches and no
 earlier generations, format 1 nothing that follows from a model but its heads."""

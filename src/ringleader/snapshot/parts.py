@@ -32,9 +32,9 @@ from ringleader.snapshot.checks import (
     check_vocabulary,
     require,
 )
-from ringleader.snapshot.folder import KEEP, UNFINISHED, ModelPart, Stored
+from ringleader.snapshot.folder import KEEP, ModelPart, Stored
 from ringleader.snapshot.lock import writing
-from ringleader.snapshot.manifest import MANIFEST, Manifest
+from ringleader.snapshot.manifest import MANIFEST, UNFINISHED, Manifest
 from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.packing import (
     Arrays,
@@ -188,9 +188,10 @@ def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
 
 
 def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
-    """What a model was fitted to, and its state."""
+    """What a model was fitted to, and its state. Tables come behind the two (``leftovers``)."""
     tensor = snapshot.tensor
     yield ModelPart("tensor", tensor, partial(pack_tensor, tensor))
+    yield ModelPart("state", snapshot.state, lambda: snapshot.state.to_arrays())
     for k, vocabulary in enumerate(tensor.vocabularies):
         yield ModelPart(f"vocabulary-{k}", vocabulary, partial(_vocabulary_table, vocabulary))
     for name, labels in (("labels", snapshot.labels), ("heldout", snapshot.heldout)):
@@ -199,7 +200,6 @@ def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
     covariates = snapshot.covariates
     if covariates is not None:
         yield ModelPart("covariates", covariates, lambda: pa.Table.from_pandas(covariates.table, preserve_index=False))
-    yield ModelPart("state", snapshot.state, lambda: snapshot.state.to_arrays())
 
 
 def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:

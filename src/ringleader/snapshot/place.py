@@ -41,8 +41,8 @@ class Place(Protocol):
     def names(self) -> list[str]:
         """The names of all files."""
 
-    def is_free_of(self, left_behind: Callable[[str], bool]) -> bool:
-        """Whether there is nothing but files that may be left behind, by their names, and a model may be written."""
+    def is_free_of(self, left_behind: Callable[[list[str]], set[str]]) -> bool:
+        """Whether there is nothing but files that may be left behind, chosen of all names; a model may be written."""
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""
@@ -84,10 +84,10 @@ class Folder:
     def names(self) -> list[str]:
         return os.listdir(self.path)
 
-    def is_free_of(self, left_behind: Callable[[str], bool]) -> bool:
+    def is_free_of(self, left_behind: Callable[[list[str]], set[str]]) -> bool:
         if not self.path.exists():
             return not self.path.is_symlink()
-        return self.path.is_dir() and all(map(left_behind, os.listdir(self.path)))
+        return self.path.is_dir() and set(self.names()) <= left_behind(self.names())
 
     def has(self, name: str) -> bool:
         return (self.path / name).exists()
@@ -158,8 +158,9 @@ class Store:
         inside = [str(path).rstrip("/").rpartition("/")[2] for path in entries if self._is_inside(str(path))]
         return [name for name in inside if name]
 
-    def is_free_of(self, left_behind: Callable[[str], bool]) -> bool:
-        return all(map(left_behind, self.names()))
+    def is_free_of(self, left_behind: Callable[[list[str]], set[str]]) -> bool:
+        names = self.names()
+        return set(names) <= left_behind(names)
 
     def has(self, name: str) -> bool:
         return name in self.names()

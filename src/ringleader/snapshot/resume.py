@@ -17,7 +17,7 @@ from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.folder import Stored
-from ringleader.snapshot.manifest import MANIFEST
+from ringleader.snapshot.manifest import MANIFEST, UNFINISHED
 from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.place import place_of
 from ringleader.tensor.sparse import SparseTensor
@@ -33,7 +33,7 @@ def resumable(folder: str | os.PathLike[str]) -> Stored | None:
     """The checkpoint in a folder, first the one of a fit that is to replace the model; None where there is none yet."""
     if model_folder.is_free(folder):
         return None
-    name = model_folder.UNFINISHED if place_of(folder).has(model_folder.UNFINISHED) else MANIFEST
+    name = UNFINISHED if place_of(folder).has(UNFINISHED) else MANIFEST
     stored = model_folder.load(folder, name)
     check_meta(stored.meta)
     return stored
@@ -51,7 +51,7 @@ def at_its_device(config: ModelConfig, stored: Stored, device: str) -> ModelConf
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a fit that was stopped."""
-    names = (model_folder.UNFINISHED, MANIFEST)
+    names = (UNFINISHED, MANIFEST)
     readable = [m for m in (model_folder.readable_manifest(place_of(folder), name) for name in names) if m is not None]
     return any(not manifest.meta.get("complete") for manifest in readable)
 
