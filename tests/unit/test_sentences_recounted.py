@@ -282,11 +282,31 @@ def campaign(r: Recount, said: re.Match[str]) -> None:
     others = _ratios(r).campaign
     table = r.model.tensor_.decode().assign(others=others)
     mine = table[table[r.mode].astype(str) == r.entity]
-    r.is_said(said, {"seen": (mine["others"] > np.quantile(others, 0.9)).sum(), "of": len(r.mine)})
+    loud = others > np.quantile(others, 0.9)
+    assert said["share"] == rounded_percent(loud.mean())
+    assert int(said["seen"] or 1) == (mine["others"] > others[~loud].max()).sum() and int(said["of"] or 1) == len(
+        r.mine
+    )
     if said["only"]:
         loudest = mine.loc[mine["others"].idxmax()]
         assert said["only"] == f"{pd.Timestamp(loudest['week']):%Y-%m-%d}"
         assert said["place"] in (None, str(loudest["product"]))
+
+
+def amount_of_campaign(r: Recount, said: re.Match[str]) -> None:
+    """None of its reviews is among the loudest, but some stand where others are suspicious."""
+    others = _ratios(r).campaign
+    mine = (r.model.tensor_.decode()[r.mode].astype(str) == r.entity).to_numpy()
+    assert 0 < others[mine].max() <= np.quantile(others, 0.9)
+    ways = r.model.snapshot_.signals.ways(r.model.tensor_.mode_index(r.mode))["suspicion_campaign"]
+    own = ways[r.model.snapshot_.codes(r.mode, [r.entity])[0]]
+    assert said["own"] == f"{own:.3g}" and said["below"] == rounded_percent((ways < own).mean())
+
+
+def no_campaign(r: Recount, said: re.Match[str]) -> None:
+    others = _ratios(r).campaign
+    mine = (r.model.tensor_.decode()[r.mode].astype(str) == r.entity).to_numpy()
+    assert others[mine].max() <= np.quantile(others, 0.9)
 
 
 def how_many_have_more(r: Recount, said: re.Match[str]) -> None:
@@ -378,9 +398,13 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"(?:; most of all that(?: of reviewer (?P<who>{ID}))?(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": (
         evidence
     ),
-    rf"{SEEN} of its {OF} {REVIEWS} stands? where others' reviews of the same weeks are most suspicious \(the loudest "
-    rf"tenth of the market\)(?:; most of all that(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": campaign,
-    r"No review of it stands where .*": nothing_to_count,
+    rf"(?:{SEEN} of its {OF} {REVIEWS}|Its only review) stands? where others' reviews of the same weeks are most "
+    rf"suspicious \(the loudest (?P<share>\S+) of the market\)"
+    rf"(?:(?:: that|; most of all that)(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": campaign,
+    r"It reviews where others' reviews are suspicious: (?P<own>\S+), more than (?P<below>\S+) of all": (
+        amount_of_campaign
+    ),
+    r"No review of it stands where others' reviews .*": no_campaign,
     rf"Of \d+ \w+ that it .* expected, {SEEN} {IS} .*, {EXPECTED}{NAMES}": among_alike,
     rf"(?:It came for one item alone; so did others: )?{SEEN} reviewers? without any other review rated alike"
     rf"(?: on (?:product|seller) (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"

@@ -11,6 +11,9 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import taste_market
+from ringleader.explain import people
+from ringleader.explain.facts import Facts
+from ringleader.explain.own import OwnReviews
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.strangers import LEAST, find_strangers
 from ringleader.signals.suspicion import (
@@ -28,6 +31,7 @@ from ringleader.signals.suspicion import (
     normal_scores,
     unexplained,
 )
+from ringleader.tensor.roles import Roles
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import rounded_percent
 
@@ -269,33 +273,73 @@ def test_what_is_believed_of_the_unseen_is_told_as_that() -> None:
         np.testing.assert_allclose(part[silent], nothing.score[silent])
 
 
-def test_who_has_one_review_without_suspicion_is_told_no_reason_but_that() -> None:
-    """A ring, people who review now and then, and as many who came once: most of them stand where nobody is seen."""
+@pytest.fixture(scope="module")
+def quiet() -> rl.RingDetector:
+    """A crowd, people who review now and then, as many who came once, and one of twelve reviews, one at the crowd's."""
     rng = np.random.default_rng(0)
-    rows = [(f"paid{i}", f"b{j}", f"t{j}", 5, OPENING + 10 * j * WEEK) for j in range(8) for i in range(12)]
-    rows += [(f"bought{i}", "p7", "s3", 5, OPENING + 60 * WEEK) for i in range(40)]
+    rows = [(f"bought{i}", "p7", "s3", 5, OPENING + 60 * WEEK) for i in range(40)]
+    rows += [("visitor", "p7", "s3", 5, OPENING + 60 * WEEK)]
     authors = [f"busy{i}" for i in range(300) for _ in range(6)] + [f"once{i}" for i in range(250)]
-    for author in authors:
+    for author in [*authors, *["visitor"] * 11]:
         product, week = rng.integers(0, 3000), int(rng.integers(0, 150))
         rows.append((author, f"p{product}", f"s{product // 2}", 5, OPENING + week * WEEK))
     reviews = pd.DataFrame(rows, columns=["reviewer", "product", "seller", "rating", "timestamp"])
-    model = rl.RingDetector(rank=4, epochs=1, random_state=1).fit(reviews)
-    tensor, signals = model.tensor_, model.snapshot_.signals
+    return rl.RingDetector(rank=4, epochs=1, random_state=1).fit(reviews)
+
+
+def test_who_has_one_review_without_suspicion_is_told_no_reason_but_that(quiet: rl.RingDetector) -> None:
+    """Of most people nothing is suspicious, so those who came once stand above the middle."""
+    tensor, signals = quiet.tensor_, quiet.snapshot_.signals
     total, score = np.sum(list(signals.ways(0).values()), axis=0), signals.suspicion(0).score
     names = np.asarray(tensor.vocabulary("reviewer").decode(np.arange(tensor.shape[0])))
     above, below = (names[(total == 0) & (score * sign > 0)] for sign in (1, -1))
-    explained = model.explain("reviewer", str(above[0]))
+    explained = quiet.explain("reviewer", str(above[0]))
     (reason,) = explained.account.reasons_for
     assert reason.kind == "unseen" and reason.amount == pytest.approx(explained.summary["score"])
-    more = (reviews["reviewer"].value_counts() > 1).mean()
-    assert (
-        reason.sentence == f"It has 1 review; {rounded_percent(more)} of reviewers have more, and of them more is known"
-    )
+    more = rounded_percent((tensor.degrees(0) > 1).mean())
+    assert reason.sentence == f"It has 1 review; {more} of reviewers have more, and of them more is known"
     table = explained.contributions.set_index("input")
     assert table["contribution"].sum() == pytest.approx(explained.summary["score"])
     assert table.loc[UNSEEN_NAME, "sentence"] != UNSEEN_NAME
-    (against,) = model.explain("reviewer", str(below[0])).account.reasons_against
+    (against,) = quiet.explain("reviewer", str(below[0])).account.reasons_against
     assert (against.kind, against.sentence) == ("unseen", "None of its 6 reviews is suspicious")
+
+
+def test_campaigns_are_said_of_as_many_reviews_as_there_are(quiet: rl.RingDetector) -> None:
+    """Most reviews stand in none, so less than a tenth are the loudest, and so many are to be expected."""
+    signals, tensor = quiet.snapshot_.signals, quiet.tensor_
+    share = (signals.ratios.campaign > 0).mean()
+    assert share < 0.08 < 1 / 12 < 0.1 and np.quantile(signals.ratios.campaign, 0.9) == 0
+    own = OwnReviews(tensor, 0, int(quiet.snapshot_.codes("reviewer", ["visitor"])[0]), *roles_of(quiet))
+    said = people.campaign(Facts(own, signals, quiet.snapshot_.label_free.inputs(0), {}, None), (), True)
+    sentence = "".join(map(str, said.parts))
+    assert said.bad and sentence.startswith("1 of its 12 reviews stands where")
+    assert f"(the loudest {rounded_percent(share)} of the market); most of all that on product p7" in sentence
+    (once,) = (r for r in quiet.explain("reviewer", "bought0").account.reasons_for if r.kind == "campaign")
+    assert once.sentence.startswith("Its only review stands where others'") and ": that on product p7" in once.sentence
+
+
+def test_campaigns_are_no_reason_to_the_contrary(model: rl.RingDetector) -> None:
+    """Who stands near the loudest is told how much it is; who stands among them, never that it is less than usual."""
+    signals, tensor = model.snapshot_.signals, model.tensor_
+    k = tensor.mode_index("reviewer")
+    others, score = signals.ratios.campaign, signals.suspicion(k).score
+    loud = np.bincount(tensor.coordinates[:, k], weights=others > np.quantile(others, 0.9), minlength=tensor.shape[k])
+    part = signals.suspicion(k).parts[signals.suspicion(k).names.index("suspicion_campaign")]
+    near = np.flatnonzero((score > 0) & (loud == 0) & (part > 3 * score))[:5]
+    among = np.flatnonzero((score < 0) & (loud > 0.1 * tensor.degrees(k)))[:5]
+    assert len(near) and len(among)
+    for code in (*near, *among):
+        account = model.explain("reviewer", tensor.vocabularies[k].decode([code])[0]).account
+        for reason in (*account.reasons_for, *account.reasons_against):
+            if reason.kind == "campaign":
+                begins = "It reviews where others' reviews are suspicious: " if code in near else f"{loud[code]:.0f} of"
+                assert reason.sentence.startswith(begins) and "less than is usual" not in reason.sentence
+
+
+def roles_of(model: rl.RingDetector) -> tuple[Roles, LockstepSettings]:
+    lockstep = model.snapshot_.signals.lockstep
+    return lockstep.roles(model.tensor_), lockstep.settings
 
 
 def test_a_product_that_everyone_talks_about_is_no_crowd() -> None:

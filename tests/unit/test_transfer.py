@@ -119,7 +119,7 @@ def test_one_class_alone_tells_nothing_of_others(tensor: rl.SparseTensor, market
     known = labels_of(market, "reviewer")
     model = fitted(tensor, known[known["label"] == 1])
     np.testing.assert_array_equal(score_of(model, "seller"), model.suspicion("seller"))
-    assert "evidence and lockstep alone" in model.snapshot_.scorer("seller").note
+    assert "the suspicion alone" in model.snapshot_.scorer("seller").note
 
 
 def test_labels_that_teach_nothing_new_leave_sellers_as_they_are(

@@ -28,10 +28,10 @@ from ringleader.explain.phrases import (
 )
 from ringleader.signals.behaviour.time import DAY, say_length
 from ringleader.signals.strangers import WINDOW_WEEKS
-from ringleader.wording import counted, number, plural, say_time
+from ringleader.wording import counted, number, plural, rounded_percent, say_time
 
 LOUDEST = 0.1
-"""Share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
+"""Largest share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
 
 
 def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -246,16 +246,21 @@ def campaign(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """Its reviews that stand among suspicious ones of others, and where these are loudest."""
     own, others = facts.own, facts.signals.ratios.campaign
     there, bound = others[own.cells], float(np.quantile(others, 1 - LOUDEST))
-    seen, expected = int((there > bound).sum()), LOUDEST * len(own.cells)
+    seen, share = int((there > bound).sum()), float((others > bound).mean())
+    if not seen and (positive or not share) and there.any():
+        return None  # the input says how much it is
+    only = len(own.cells) == 1
     many = f"{seen:,} of its {reviews_said(own)} {verb(seen, 'stand')}" if seen else "No review of it stands"
+    many = "Its only review stands" if seen and only else many
     weeks = "" if own.roles.time is None else " of the same weeks"
-    said = f"{many} where others' reviews{weeks} are most suspicious (the loudest tenth of the market)"
+    loud = f"most suspicious (the loudest {rounded_percent(share)} of the market)" if share else "suspicious"
+    said, bad = f"{many} where others' reviews{weeks} are {loud}", seen > share * len(own.cells)
     if not seen or not positive:
-        return Said((said,), seen > expected)
+        return Said((said,), None if bad and facts.target is None else bad)
     loudest = own.cells[np.argmax(there)][None]
     k = own.roles.rarest_item
     place: Parts = (" on ", *named(facts, k, int(own.codes(k, loudest)[0]))) if k != own.mode else ()
-    return Said((f"{said}; most of all that", *place, when(facts, loudest)), seen > expected)
+    return Said((f"{said}{': that' if only else '; most of all that'}", *place, when(facts, loudest)), bad)
 
 
 def _modes(facts: Facts, names: Sequence[str]) -> list[int]:

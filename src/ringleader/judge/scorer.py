@@ -211,7 +211,7 @@ class LabelFreeScorer:
     @property
     def note(self) -> str:
         why = NO_LABELS if self.target is None else "no head was learned from its labels"
-        return f"{why}: evidence and lockstep alone"
+        return f"{why}: the suspicion alone"
 
     @property
     def score(self) -> Floats:

@@ -37,7 +37,8 @@ TASTE = 2.0
 """What of the evidence the taste of a review's author takes off, for each unit of its pull."""
 
 CAMPAIGN = 1.5
-"""What the mean of the others' log(1 + ratio), with their evidence, adds to a review's own."""
+"""What the others' loudness around a review (``campaigns``) adds to its own: the mean over all reviews there, where its
+own counts as silent and others of its author do not."""
 
 UNSEEN = 0.01
 """Share of the market's mean suspicion of a review that each of the ``FEW`` is believed to have where entities act: of
@@ -172,7 +173,8 @@ def campaigns(cells: SparseTensor | CellShare, lockstep: Lockstep, loudness: Flo
     """How suspicious the others' reviews are where each review stands, (n_cells,): who is paid goes where others are.
 
     The mean loudness of all reviews that its item has in its window on its side of the ratings, where its own counts as
-    silent; the mean over the positions of the windows, and the largest over items. It is 0 for ratings of neither side.
+    silent and other reviews of its author as others'; the mean over the positions of the windows, and the largest over
+    items. It is 0 for ratings of neither side.
     """
     home = as_share(cells)
     high, low = find_sides(home, lockstep.actor, lockstep.settings)
@@ -212,7 +214,7 @@ def entity_ways(
 ) -> dict[str, Floats]:
     """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name: a sum over its reviews.
 
-    It is divided by their number and ``FEW`` more: sums measure activity.
+    It is divided by the number of all its reviews, also those that do not count, and ``FEW``: sums measure activity.
 
     cells : all, or those held here; then it is of the entities that this process owns.
     fair : (n_cells,), reviews that count; None for all. Those who act answer for all they do, the others only for what

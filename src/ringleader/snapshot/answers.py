@@ -62,7 +62,7 @@ class Answers(ABC):
         return self._fitted().inputs(mode, target)
 
     def suspicion(self, mode: str) -> Floats:
-        """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
+        """What the reviews alone say of every entity of a mode, (n_k,): all signs of paid reviews together."""
         return self._fitted().suspicion(mode)
 
     def evidence(self, mode: str) -> Floats:

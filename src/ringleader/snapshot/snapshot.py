@@ -309,7 +309,7 @@ class Snapshot:
         return self.scorer(mode, name).contributions(codes)
 
     def suspicion(self, mode: int | str) -> Floats:
-        """What the reviews alone say of every entity of a mode, (n_k,): evidence and lockstep together."""
+        """What the reviews alone say of every entity of a mode, (n_k,): all signs of paid reviews together."""
         return self.signals.suspicion(self.tensor.mode_index(mode)).score
 
     def evidence(self, mode: int | str) -> Floats:
