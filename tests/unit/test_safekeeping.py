@@ -273,3 +273,36 @@ def test_numbers_too_large_to_square_are_refused_as_labels() -> None:
     table = pd.DataFrame({"mode": ["seller"], "entity": ["a"], "label": [1e300]})
     with pytest.raises(LabelError, match="another unit"):
         rl.read_labels(table, target_kind="real")
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"holdout": None}, {"holdout": False}, {"holdout": 0}, {"contrast": True}, {"contrast": 0}]
+)
+def test_what_a_fit_takes_can_be_opened_again(parameters: dict[str, Any], market: Marketplace, tmp_path: Path) -> None:
+    model = rl.RingDetector(rank=2, epochs=1, **parameters).fit(market.reviews[:500])
+    model.save(tmp_path / "m")
+    again = rl.load(tmp_path / "m")
+    assert again.get_params() == model.get_params()
+    assert again.config_ == model.config_
+
+
+class WithOneMore(rl.RingDetector):
+    """A detector of somebody else, with a parameter that no manifest knows."""
+
+    def __init__(self, *, rank: int = 2, epochs: int = 1, colour: Any = None) -> None:
+        super().__init__(rank=rank, epochs=epochs)
+        self.colour = colour
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {**rl.RingDetector(rank=self.rank, epochs=self.epochs).get_params(), "colour": self.colour}
+
+
+@pytest.mark.parametrize("colour", ["red", object()])
+def test_what_could_not_be_opened_again_is_not_saved(colour: Any, market: Marketplace, tmp_path: Path) -> None:
+    model = WithOneMore(colour=colour).fit(market.reviews[:500])
+    said = r"cannot save the model to .*m: it has a parameter 'colour', which a detector does not have"
+    with pytest.raises(ModelFileError, match=said):
+        model.save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match=said):
+        WithOneMore(colour=colour).fit(market.reviews[:500], checkpoint=tmp_path / "m")
+    assert not (tmp_path / "m").exists()

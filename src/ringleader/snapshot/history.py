@@ -33,12 +33,13 @@ def history(folder: str | os.PathLike[str]) -> History:
     """What the model in a folder took in. Models before format 3 do not say."""
     target = place_of(folder)
     stored = load(folder)
-    check_meta(stored.meta)
+    check_meta(target, stored.name, stored.meta)
     earlier = []
     for number in _earlier(target, stored.digest):
         try:
-            manifest = read_manifest(target, f"generation-{number}.json")
-            check_meta(manifest.meta)
+            name = f"generation-{number}.json"
+            manifest = read_manifest(target, name)
+            check_meta(target, name, manifest.meta)
         except ModelFileError:
             continue  # pruned meanwhile, or damaged: then there is no way back to it
         earlier.append(Generation(number, batches_from(manifest.meta.get("batches", ()))))
@@ -58,7 +59,7 @@ def undo(folder: str | os.PathLike[str]) -> History:
             )
         name = f"generation-{numbers[-1]}.json"
         earlier = load(folder, name)
-        check_meta(earlier.meta)
+        check_meta(target, name, earlier.meta)
         earlier.verify()
         try:
             for copy in set(generations(target)) - set(numbers):  # of the model that is left, by a save that was killed

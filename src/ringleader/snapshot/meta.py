@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ringleader.errors import SettingsError
+from ringleader.errors import ModelFileError, SettingsError
 from ringleader.model.config import PRESETS, ModelConfig
 from ringleader.settings import Choice, Flag, Number, Whole
-from ringleader.snapshot.checks import VALUE_TYPES, require
+from ringleader.snapshot.checks import VALUE_TYPES
 from ringleader.snapshot.parameters import DEVICES
+from ringleader.snapshot.place import Place
 
 Kind = Callable[[Any], bool]
 """Whether a value may stand in a field."""
@@ -53,10 +54,10 @@ PARAMETERS: dict[str, Kind] = {
     "rank": Whole(1, optional=True).allows,
     "epochs": Whole(0, optional=True).allows,
     "negatives": Whole(0, optional=True).allows,
-    "contrast": lambda value: value is None or _text(value) or COUNT(value),
+    "contrast": lambda value: value is None or _text(value) or isinstance(value, bool) or COUNT(value),
     "joint": Flag(optional=True).allows,
     "count_weight": _or_none(_text),
-    "holdout": SHARE,
+    "holdout": lambda value: value is None or value is False or SHARE(value),
     "prevalence": lambda value: OPTIONAL_SHARE(value) or _named(OPTIONAL_SHARE)(value),
     "heldout_reviews": SHARE,
     "patience": COUNT,
@@ -116,30 +117,46 @@ NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
 """Parameters that a stored model is asked with."""
 
 
-def check_meta(meta: Mapping[str, Any]) -> None:
-    """The manifest has every field, each of its kind, and so have the fields within."""
-    _check("", meta, FIELDS, set(FIELDS) - set(NEWER))
+def check_meta(place: Place, name: str, meta: Mapping[str, Any]) -> None:
+    """The manifest of that name has every field, each of its kind, and so have the fields within."""
+    fault = fault_of(meta)
+    if fault is not None:
+        raise ModelFileError(
+            f"{name} of model {place} {fault}; it is damaged or was not written by ringleader: restore it or fit again"
+        )
+
+
+def fault_of(meta: Mapping[str, Any]) -> str | None:
+    """What is wrong with a manifest, to follow its name; None where nothing is."""
+    return next(_faults(meta), None)
+
+
+def _faults(meta: Mapping[str, Any]) -> Iterator[str]:
+    """Each rests on those before: behind the first, nothing is looked at."""
+    yield from _wrong("", meta, FIELDS, set(FIELDS) - set(NEWER))
     parameters = meta["parameters"]
-    _check("parameters.", parameters, PARAMETERS, NEEDED_PARAMETERS)
+    yield from _wrong("parameters.", parameters, PARAMETERS, NEEDED_PARAMETERS)
     for name in parameters:
-        require(name in PARAMETERS, f"the manifest has a parameter {name!r}, which there is not")
+        if name not in PARAMETERS:
+            yield f"has a parameter {name!r}, which a detector does not have"
     for number, mode in enumerate(meta["modes"]):
-        _check(f"modes.{number}.", mode, MODE, MODE)
+        yield from _wrong(f"modes.{number}.", mode, MODE, MODE)
     if meta["labels"] is not None:
-        _check("labels.", meta["labels"], LABELS, LABELS)
+        yield from _wrong("labels.", meta["labels"], LABELS, LABELS)
     if meta["report"] is not None:
-        _check("report.", meta["report"], REPORT, ())
+        yield from _wrong("report.", meta["report"], REPORT, ())
     for number, entry in enumerate(meta["history"]):
-        _check(f"history.{number}.", entry, dict.fromkeys(HISTORY_COLUMNS, _anything), HISTORY_COLUMNS)
+        yield from _wrong(f"history.{number}.", entry, dict.fromkeys(HISTORY_COLUMNS, _anything), HISTORY_COLUMNS)
     for number, batch in enumerate(meta.get("batches", ())):
-        _check(f"batches.{number}.", batch, BATCH, ("command",))
+        yield from _wrong(f"batches.{number}.", batch, BATCH, ("command",))
     try:
         ModelConfig.from_dict(meta["config"])
     except SettingsError as error:
-        require(False, f"the manifest has a setting that cannot be: {error}")
+        yield f"has a setting that cannot be: {error}"
 
 
-def _check(where: str, values: Mapping[str, Any], kinds: Mapping[str, Kind], needed: Collection[str]) -> None:
+def _wrong(where: str, values: Mapping[str, Any], kinds: Mapping[str, Kind], needed: Collection[str]) -> Iterator[str]:
     for name, allows in kinds.items():
         there = name in values
-        require(allows(values[name]) if there else name not in needed, f"the manifest has no proper '{where}{name}'")
+        if not (allows(values[name]) if there else name not in needed):
+            yield f"has no proper '{where}{name}'"

@@ -35,7 +35,7 @@ from ringleader.snapshot.checks import (
 from ringleader.snapshot.folder import KEEP, ModelPart, Stored
 from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, UNFINISHED, Manifest
-from ringleader.snapshot.meta import check_meta
+from ringleader.snapshot.meta import check_meta, fault_of
 from ringleader.snapshot.packing import (
     Arrays,
     pack_head,
@@ -139,7 +139,7 @@ def save(
 
 def _is_of(snapshot: Snapshot, current: Manifest) -> bool:
     """Whether a manifest is that of the snapshot."""
-    about = json.loads(json.dumps(_about(snapshot, None)))
+    about = json.loads(json.dumps(_about(snapshot, None), default=str))
     return {**about, "generation": current.meta.get("generation")} == current.meta
 
 
@@ -162,9 +162,15 @@ def _write(
     release: bool = False,
 ) -> Stored:
     """release : whether the inputs of large modes may be given back once they are written."""
+    about = _about(snapshot, before)
+    fault = fault_of(json.loads(json.dumps(about, default=str)))
+    if fault is not None:
+        raise ModelFileError(
+            f"cannot save the model to {place_of(folder)}: it {fault}, so it could not be opened again"
+        )
     parts = [*_data_parts(snapshot), *(_derived_parts(snapshot, release) if snapshot.complete else ())]
     parts = parts if rows is None else rows.written(parts, snapshot.state)
-    return model_folder.save(folder, _about(snapshot, before), parts, before=before, name=name, keep=keep)
+    return model_folder.save(folder, about, parts, before=before, name=name, keep=keep)
 
 
 def _about(snapshot: Snapshot, before: Stored | None) -> dict[str, Any]:
@@ -259,7 +265,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
     """The snapshot in a folder; a checkpoint counts. What follows from it is read when it is asked for."""
     stored = model_folder.load(folder)
     meta = stored.meta
-    check_meta(meta)
+    check_meta(stored.folder, stored.name, meta)
     try:
         config = ModelConfig.from_dict(meta["config"])
         labels = _labels_of(stored, "labels") if meta["labels"] is not None else None

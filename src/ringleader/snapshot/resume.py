@@ -35,7 +35,7 @@ def resumable(folder: str | os.PathLike[str]) -> Stored | None:
         return None
     name = UNFINISHED if place_of(folder).has(UNFINISHED) else MANIFEST
     stored = model_folder.load(folder, name)
-    check_meta(stored.meta)
+    check_meta(stored.folder, stored.name, stored.meta)
     return stored
 
 
