@@ -143,6 +143,21 @@ def test_labels_beside_reviews_that_are_known_are_taken_in(model: Path, market: 
     assert (last.reviews, last.known, last.left_out, last.labels, last.content) == (0, 300, 300, 1, None)
 
 
+def test_a_model_without_times_says_that_it_cannot_tell_a_second_review_from_a_repeated_one(
+    market: Marketplace,
+) -> None:
+    table = market.reviews[:300].drop(columns="timestamp")
+    detector = rl.RingDetector(rank=2, epochs=1).fit(table)
+    why = "the model has no times and cannot tell a second review from a repeated one"
+    with pytest.warns(RingleaderWarning, match=f"this review was known already .{why}.; it changes nothing; again=True"):
+        detector.partial_fit(table[:1])
+    both = market.reviews[299:302].drop(columns="timestamp")
+    with pytest.warns(RingleaderWarning, match=f"1 of 3 reviews was known already .{why}. and was left out; again"):
+        detector.partial_fit(both)
+    with pytest.warns(RingleaderWarning, match=f"these 300 reviews were taken in before, by fit .*{why}.; they change"):
+        detector.partial_fit(table)
+
+
 @pytest.fixture
 def earlier(model: Path) -> Path:
     """The model as versions wrote it that kept no exact times, and hashed the cells of a batch."""

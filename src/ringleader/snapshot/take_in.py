@@ -69,6 +69,8 @@ class TakenIn(NamedTuple):
             bins = self.snapshot.tensor.binned_modes
             said += f" ({self.by_cell:,} by the same {' and '.join(map(harmless, bins))} alone: the model was written "
             said += "before exact times were kept)"
+        if self.left_out and not any(v.kind == "time" for v in self.snapshot.tensor.vocabularies):
+            said += " (the model has no times and cannot tell a second review from a repeated one)"
         if not self.left_out:
             return f"{said} and {'counts' if one else 'count'} once more"
         if all_of_them:
