@@ -345,13 +345,12 @@ def test_a_benchmark_does_not_overwrite_the_results_of_another(tmp_path: Path) -
         first.keep("markets", {"seed": number})
         first.publish("a machine")
     (tmp_path / "results" / "README.md").write_text("mine")
-    with pytest.raises(StorageError, match=r"rows\.json, .*tables\.md exist already"):
+    with pytest.raises(StorageError, match=r"rows\.json, .*tables\.md, .*markets\.csv exist already"):
         Results(tmp_path / "results")
     for name in ("rows.json", "tables.md"):
         (tmp_path / "results" / name).unlink()
-    stopped = Results(tmp_path / "results")  # one that was stopped before its end left a table alone
-    with pytest.raises(StorageError, match=r"markets\.csv exists already"):
-        stopped.keep("markets", {"seed": 3})
+    with pytest.raises(StorageError, match=r"markets\.csv exists already"):  # a run that was stopped left a table alone
+        Results(tmp_path / "results")
     Results(tmp_path / "results", overwrite=True).keep("markets", {"seed": 3})
     assert (tmp_path / "results" / "markets.csv").read_text() == "seed\n3\n"
     assert (tmp_path / "results" / "README.md").read_text() == "mine"

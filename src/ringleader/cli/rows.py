@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringleader.cli.terminal import VOICE, note, print_table
-from ringleader.errors import SettingsError, StorageError
+from ringleader.errors import InputError, SettingsError, StorageError
 from ringleader.runtime.outputs import check_writable, reason_of, whole_file
+from ringleader.runtime.stores import local_path
 from ringleader.wording import counted, defused
 
 if TYPE_CHECKING:
@@ -27,8 +28,23 @@ def check_output(output: str | None, *, overwrite: bool, inputs: Iterable[str | 
     if Path(output).suffix not in KINDS:
         raise SettingsError(f"cannot write {output!r}; name it .csv, .parquet, .jsonl or .xlsx")
     check_writable(output, overwrite=overwrite)
-    if os.path.exists(output) and any(i and os.path.exists(i) and os.path.samefile(i, output) for i in inputs):
+    if os.path.exists(output) and any(os.path.samefile(path, output) for i in inputs if i for path in _files_of(i)):
         raise StorageError(f"{output} is what this command reads; choose another name for the output")
+
+
+def _files_of(source: str) -> list[Path]:
+    """The files of this machine that are read of a file, a folder or a glob; none where reading refuses it."""
+    from ringleader.tables.files import locate
+
+    local = local_path(source)
+    if local is None:
+        return []
+    if os.path.isfile(local):
+        return [Path(local)]
+    try:
+        return [file.path for file in locate(source)]
+    except InputError:  # which is said when it is read
+        return []
 
 
 def write_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool = False) -> bool:

@@ -36,7 +36,10 @@ class Results:
         self.written: set[str] = set()
         self.rows: dict[str, list[RowDict]] = {}
         if self.folder is not None and folder is not None:
-            check_writable(*(os.path.join(folder, name) for name in ("rows.json", "tables.md")), overwrite=overwrite)
+            # Which tables and figures there will be is not known yet: each that is there is of an earlier run.
+            earlier = sorted(p for kind in ("*.csv", "figures/*.svg") for p in self.folder.glob(kind))
+            made_of_all = (os.path.join(folder, name) for name in ("rows.json", "tables.md"))
+            check_writable(*made_of_all, *earlier, overwrite=overwrite)
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:

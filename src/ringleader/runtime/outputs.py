@@ -47,12 +47,29 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
         yield temporary
         sync_file(temporary)
         check_writable(path, overwrite=overwrite)  # whoever wrote meanwhile
-        temporary.replace(target)
+        _give_name(temporary, target, overwrite=overwrite)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def _give_name(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    """Gives a finished file the name of ``target``; unless overwriting, one that appeared at the last moment stays."""
+    if not overwrite:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            check_writable(target)  # which refuses it
+            raise
+        except OSError:  # no links on this file system: a name that was free a moment ago is taken
+            pass
+        else:
+            with contextlib.suppress(OSError):  # the output is whole, and the next one removes what is left
+                temporary.unlink()
+            return
+    temporary.replace(target)
 
 
 def check_writable(*paths: str | os.PathLike[str], overwrite: bool = False) -> None:
