@@ -135,7 +135,7 @@ def contexts(draw: st.DrawFn) -> Context:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(contexts())
 def test_a_context_becomes_smaller_at_every_step_until_nothing_can_go(context: Context) -> None:
     tables = ("cores_table", "examples", "modes", "settings")

@@ -29,6 +29,7 @@ def test_every_table_has_rows_that_are_said_as_they_come(monkeypatch):
     assert any("pyttb is not installed" in text for text in said)
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_everything_in_processes_of_their_own():
     rows = list(answers.answer_table([3_000], repeats=1))
     assert [row.what.removesuffix(", 3,000 reviews") for row in rows] == [
