@@ -89,21 +89,47 @@ def test_a_folder_without_a_mark_is_removed_when_it_is_old_and_its_process_is_go
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     token = "0" * 32
-    gone = [f"ringleader-{dead.pid}-{token}", f"ringleader-{token}", f"ringleader-{dead.pid}-{'1' * 32}"]
-    stays = [f"ringleader-{os.getpid()}-{token}", f"ringleader-{dead.pid}-{'2' * 32}", "ringleader-notes", "other"]
+    with temporary_folder(tmp_path) as mine:
+        here = mine.name.partition(f"-{os.getpid()}-")[0]
+    gone = [f"{here}-{dead.pid}-{token}", f"{here}-{dead.pid}-{'1' * 32}"]
+    stays = [f"{here}-{os.getpid()}-{token}", f"{here}-{dead.pid}-{'2' * 32}", "ringleader-notes", "other"]
+    # A process of another machine that shares the folder, or of one whose name does not say, may live.
+    stays += [f"ringleader-0123abcd-{dead.pid}-{token}", f"ringleader-{dead.pid}-{token}", f"ringleader-{token}"]
     hour = time.time() - temporary.OLD - 60
     for name in (*gone, *stays):
         (tmp_path / name / "inner").mkdir(parents=True)
         (tmp_path / name / "half").write_text("half")
         os.utime(tmp_path / name, (hour, hour))
-    (tmp_path / gone[2] / ".in-use").write_text("")  # killed before the mark had its name
-    os.utime(tmp_path / gone[2], (hour, hour))
+    (tmp_path / gone[1] / ".in-use").write_text("")  # killed before the mark had its name
+    os.utime(tmp_path / gone[1], (hour, hour))
     (tmp_path / stays[1] / "just").write_text("now")  # it may be about to be marked
     (tmp_path / f"ringleader-{'3' * 32}").symlink_to(tmp_path / "other")  # a planted link is not followed
     (tmp_path / "other" / "in-use").write_text("")
     with temporary_folder(tmp_path) as mine:
         assert {path.name for path in tmp_path.iterdir()} == {*stays, f"ringleader-{'3' * 32}", mine.name}
     assert (tmp_path / "other" / "half").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
+def test_a_folder_that_cannot_be_locked_stays_while_its_process_lives_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def unsupported(*args: Any) -> None:
+        raise OSError(errno.ENOTSUP, "")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    opened = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    hour = time.time() - temporary.OLD - 60
+    with temporary_folder(tmp_path) as living:
+        if opened:
+            assert len(os.listdir("/proc/self/fd")) == opened  # what could not be locked is closed
+        os.utime(living, (hour, hour))
+        monkeypatch.setattr(temporary, "process_space", lambda: "of another machine")
+        monkeypatch.setattr(temporary, "is_alive", lambda process: False)  # as its number is asked for there
+        with temporary_folder(tmp_path) as mine:
+            assert {path.name for path in tmp_path.iterdir()} == {living.name, mine.name}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")

@@ -101,6 +101,18 @@ def command_line(process: int) -> str:
     return ""
 
 
+def process_space() -> str:
+    """What tells processes of the same numbers apart: the boot of the machine, and the container; "" where unknown.
+
+    Elsewhere than on Linux there may be no harmless way to ask whether a process lives.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
 def reserve(file: IO[bytes], size: int) -> None:
     """Makes an empty file ``size`` bytes long with all its blocks on disk; OSError where the disk is full.
 

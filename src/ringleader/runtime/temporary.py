@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -14,10 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ringleader.errors import StorageError
+from ringleader.runtime.machine import process_space
 from ringleader.runtime.outputs import is_alive
 
-OURS = re.compile(r"ringleader-(?:(?P<process>\d+)-)?[0-9a-f]{32}")
-"""Names of our folders; those of earlier versions have no process."""
+OURS = re.compile(r"ringleader-(?:(?:(?P<space>[0-9a-f]{8})-)?(?P<process>\d+)-)?[0-9a-f]{32}")
+"""Names of our folders: a checksum of the process space, and the process in it. Earlier versions have neither, or no
+space, and nor have those where it is unknown."""
 ALIVE = "in-use"
 """A file that a process holds locked while its folder is in use."""
 OLD = 3600.0
@@ -30,7 +33,8 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
     place = Path(parent) if parent is not None else Path(tempfile.gettempdir())
     _remove_abandoned(place)
     # Named before it is made: a signal in between leaves nothing.
-    folder = place / f"ringleader-{os.getpid()}-{secrets.token_hex(16)}"
+    space = f"{_space()}-" if _space() else ""
+    folder = place / f"ringleader-{space}{os.getpid()}-{secrets.token_hex(16)}"
     descriptor = None
     try:
         try:
@@ -45,17 +49,30 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
             os.close(descriptor)
 
 
+def _space() -> str:
+    """A checksum of the process space; "" where it is unknown."""
+    space = process_space()
+    return hashlib.sha256(space.encode()).hexdigest()[:8] if space else ""
+
+
 def _mark(folder: Path) -> int | None:
-    """Locks a file in the folder before it gets its name, so that nobody finds it there unlocked."""
+    """Locks a file in the folder before it gets its name, so that nobody finds it there unlocked.
+
+    None where the file system has no locks.
+    """
     if os.name == "nt":  # nothing is removed there, so nothing need be marked
         return None
     import fcntl
 
     try:
         descriptor = os.open(folder / f".{ALIVE}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return None
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         (folder / f".{ALIVE}").rename(folder / ALIVE)
     except OSError:
+        os.close(descriptor)
         return None
     return descriptor
 
@@ -73,7 +90,10 @@ def _remove(folder: Path) -> None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Removes folders of processes that are gone: whose lock can be had, or that have none and are old."""
+    """Removes folders of processes that are gone: whose lock can be had, or that have none, are old and of this space.
+
+    The folder may be shared: a process of another machine or container cannot be asked for by its number.
+    """
     if os.name == "nt":
         return
     with contextlib.suppress(OSError):
@@ -88,8 +108,8 @@ def _remove_abandoned(place: Path) -> None:
                 if os.path.lexists(place / name / ALIVE):
                     _remove_unlocked(place / name)
                     continue
-                gone = not match["process"] or not is_alive(int(match["process"]))
-                if gone and time.time() - about.st_mtime > OLD:
+                ours = match["space"] is not None and match["space"] == _space()
+                if ours and not is_alive(int(match["process"])) and time.time() - about.st_mtime > OLD:
                     _remove(place / name)
 
 

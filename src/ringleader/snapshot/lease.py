@@ -15,10 +15,10 @@ import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ringleader.errors import ModelBusyError
+from ringleader.runtime.machine import process_space
 from ringleader.runtime.outputs import is_alive
 from ringleader.snapshot.place import Store
 
@@ -124,18 +124,6 @@ class Lease:
                     return
                 self.renewals += 1
                 self.place.put(LOCK, self._said())
-
-
-def process_space() -> str:
-    """What tells processes of the same numbers apart: the boot of the machine, and the container; "" where unknown.
-
-    Elsewhere than on Linux there may be no harmless way to ask whether a process lives: a silent holder is waited for.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
 
 
 def store_holder(place: Store) -> Holder | None:
