@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from decimal import Decimal
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
+from ringleader.tables.relation import Relation
 from ringleader.tensor import encode
 from ringleader.tensor import merge as merging
 from ringleader.tensor.overlap import overlap, without
@@ -47,7 +50,7 @@ def assert_same(found: SparseTensor, expected: SparseTensor) -> None:
 
 @pytest.mark.parametrize("way", ["_count_in_memory", "_count_in_database"])
 def test_every_review_has_its_exact_time_in_the_order_of_its_cell(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "BYTES_A_ROW", 64 if way == "_count_in_memory" else 1 << 50)
+    monkeypatch.setattr(encode, "bytes_a_row", lambda _: 64 if way == "_count_in_memory" else 1 << 50)
     table = reviews(0)
     tensor = rl.read_reviews(table)
     expected: list[int] = []
@@ -131,8 +134,46 @@ def test_what_is_binned_besides_the_time_tells_reviews_apart(times: int, monkeyp
     assert tensor.binned_modes == ("rating", "week", "paid")[: 1 + times]
     whole = ["reviewer", "rating", "timestamp", "paid"][: 2 + times]
     assert len(rows_of(tensor)) == len(table[whole].drop_duplicates())
-    monkeypatch.setattr(encode, "BYTES_A_ROW", 1 << 50)
+    monkeypatch.setattr(encode, "bytes_a_row", lambda _: 1 << 50)
     assert_same(rl.read_reviews(table, modes=axes), tensor)
+
+
+AXES = {
+    "no times": ["reviewer=r", "product=p"],
+    "plain": ["reviewer=r", "product=p", "seller=p", "rating=n:rating", "week=t:time=1w"],
+    "binned ratings": ["reviewer=r", "product=p", "rating=x:rating", "week=t:time=1w"],
+    "two words": ["reviewer=r", "product=p", *(f"a{i}=r" for i in range(4)), "week=t:time=1w"],
+    "four exact columns": ["reviewer=r", "x=x:rating", "y=y:rating", "week=t:time=1w", "day=t:time=1d"],
+    "many modes": ["reviewer=r", *(f"a{i}=n:category" for i in range(12)), "week=t:time=1w"],
+}
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4])
+@pytest.mark.parametrize("axes", AXES)
+def test_counting_in_memory_needs_what_it_is_said_to_need(
+    axes: str, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, rows = np.random.default_rng(0), 40_000
+    table = pd.DataFrame({"r": [f"r{i // copies}" for i in range(rows)], "p": "p", "n": 5, "t": 1_500_000_000})
+    table = table.assign(t=table["t"] + rng.integers(0, 50_000, rows))
+    for name in ("x", "y"):  # cells of several rows need ratings of one bin
+        table[name] = np.repeat(rng.random(rows // copies), copies)
+    needs = []
+
+    def measured(coding: Any, n_rows: int) -> Any:
+        tracemalloc.start()
+        cells = count(coding, n_rows)
+        needs.append((tracemalloc.get_traced_memory()[1] / n_rows, encode.bytes_a_row(coding)))
+        tracemalloc.stop()
+        return cells
+
+    count = encode._count_in_memory
+    monkeypatch.setattr(encode, "UNPACK_ROWS", 256)  # of a large table they are nothing, and a batch is little
+    monkeypatch.setattr(Relation, "batches", partialmethod(Relation.batches, size=2048))
+    monkeypatch.setattr(encode, "_count_in_memory", measured)
+    rl.read_reviews(table, modes=AXES[axes])
+    ((peak, bound),) = needs
+    assert peak <= bound
 
 
 def test_without_bins_nothing_more_is_kept() -> None:

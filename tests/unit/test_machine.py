@@ -103,7 +103,7 @@ def test_reading_does_with_little_memory(groups: Any) -> None:
 def test_cells_are_counted_on_disk_where_the_container_is_too_small(
     groups: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encode, "BYTES_A_ROW", GB // 5)  # so that three rows are too many for half of 1 GB
+    monkeypatch.setattr(encode, "bytes_a_row", lambda _: GB // 5)  # so that three rows are too many for half of 1 GB
     ways: list[str] = []
     for way in ("_count_in_memory", "_count_in_database"):
         real = getattr(encode, way)

@@ -31,10 +31,6 @@ from ringleader.tensor.sparse import UNKNOWN, SparseTensor, mapped, sort_within_
 from ringleader.tensor.vocabulary import Kind, Vocabulary
 from ringleader.wording import counted
 
-BYTES_A_ROW = 64
-"""What counting in memory needs for a row, at the most: packed codes, exact time, sorting."""
-
-
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
 
@@ -129,7 +125,7 @@ def _encoded(
     known = _match(checked, vocabularies)
     coding = Coding(checked, known)
     coding.leave_out_bad_rows(strict=strict)
-    fits = checked.rows * BYTES_A_ROW < relation.memory_limit
+    fits = checked.rows * bytes_a_row(coding) < relation.memory_limit
     if not fits and relation.peers.count > 1:
         raise InputError(
             f"{checked.rows:,} rows of one worker need more than its memory limit; use more workers, or raise it with "
@@ -227,9 +223,26 @@ def _vocabulary(coding: Coding, k: int) -> Vocabulary:
     return Vocabulary(column.axis.mode, kind, coding.values(k), column.axis.bin_seconds, column.edges)
 
 
+def bytes_a_row(coding: Coding) -> int:
+    """What counting in memory needs for a row, at the most; a test measures it.
+
+    Packed codes and, of the steps one after another, the largest: hashing what bins leave out, putting the words in
+    order, sorting exact values within cells that have several, unpacking cells that have one row each.
+    """
+    words, exact, modes = len(_pack_layout(coding.sizes)), len(coding.exact_types), len(coding.sizes)
+    return 8 * words + max(8 * words + 24, 4 * modes + 32, max(8 * exact + 48, 64) if exact else 0)
+
+
 def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:
     """Cells of at most ``n_rows`` rows, packed into words and sorted."""
     words = _pack_layout(coding.sizes)
+    return _count(*_sent_to_owners(coding, *_packed(coding, n_rows, words), words), words, coding.sizes)
+
+
+def _packed(
+    coding: Coding, n_rows: int, words: list[list[int]]
+) -> tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[Any]]]:
+    """Of every row the words with its codes, and the values before binning; whoever clears the lists frees them."""
     keys = [np.zeros(n_rows, np.uint64) for _ in words]
     exact: list[npt.NDArray[Any]] = [np.empty(n_rows, kind) for kind in coding.exact_types]
     filled = 0
@@ -244,8 +257,7 @@ def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:
                 key += rows.codes[k].astype(np.uint64)
         for column, values in zip(exact, rows.exact, strict=True):
             column[here] = values
-    mine = [key[:filled] for key in keys], [column[:filled] for column in exact]
-    return _count(*_sent_to_owners(coding, *mine, words), words, coding.sizes)
+    return [key[:filled] for key in keys], [column[:filled] for column in exact]
 
 
 def _sent_to_owners(
@@ -283,12 +295,12 @@ def _count(
     distinct = len(starts)
     if exact is not None:
         exact = exact[order]
+        order = None
         sort_within_cells(exact, counts)
         changes = _changes([exact])
         changes[starts] = True
         distinct = int(np.count_nonzero(changes))
     duplicates = len(ordered[0]) - distinct
-    del order
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
     for first in range(0, len(starts), UNPACK_ROWS):  # a piece at a time stays in the cache
         here = slice(first, first + UNPACK_ROWS)
