@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, is_time, missing, named
+from ringleader.tables.columns import EXACT, SourceColumn, as_double, as_text, is_numeric, is_time, missing, named
 from ringleader.tables.relation import Relation, TablePart
 from ringleader.tables.schema import Axis
 from ringleader.wording import counted
@@ -177,11 +177,12 @@ def _microseconds(part: TablePart, k: int, unit: str) -> str:
 
     A float is read as the decimal number that it prints as, as a text file has it.
     """
-    text = f"trim({as_text(part, k)})"
-    whole = f"TRY_CAST({text} AS BIGINT)"
-    decimal = f"coalesce(TRY_CAST({text} AS {DECIMAL}), TRY_CAST({as_double(part, k)} AS {DECIMAL}))"
+    text, number = f"trim({as_text(part, k)})", as_double(part, k)
+    # Without a point and a negative exponent it is a whole number, and a double has all its digits: faster.
+    exact = f"abs({number}) < {EXACT} AND NOT contains({text}, '.') AND NOT contains({text}, '-')"
+    decimal = f"coalesce(TRY_CAST({text} AS {DECIMAL}), TRY_CAST({number} AS {DECIMAL}))"
     return (
-        f"CASE WHEN CAST({whole} AS VARCHAR) = {text} THEN {WHOLE_MICROSECONDS[unit].format(whole)} "
+        f"CASE WHEN {exact} THEN {WHOLE_MICROSECONDS[unit].format(f'CAST({number} AS BIGINT)')} "
         f"ELSE CAST(floor({decimal} * {UNITS[unit][2]}) AS BIGINT) END"
     )
 
