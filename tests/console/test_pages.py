@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from ringleader.console.account_page import reviews
 from ringleader.console.addresses import Addresses
 from ringleader.console.decisions import DecisionStore
 from ringleader.errors import StorageError
+from ringleader.snapshot.manifest import MANIFEST, manifest_text
 from ringleader.wording import cell
 
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
@@ -330,6 +332,17 @@ def test_a_model_that_another_command_updates_is_followed(opened: Opened, model_
     assert "What the model took in" in history
     assert client.post("/runs/undo").status_code == 303
     wait_until(opened, lambda: not knows())
+
+
+def test_why_a_model_cannot_be_read_is_shown_where_it_says_what_it_took_in(opened: Opened) -> None:
+    opened.console.worker.on_error = lambda said: None  # it tries to follow the model, and tells why it cannot
+    path = opened.folder / MANIFEST
+    manifest = json.loads(path.read_text())
+    del manifest["meta"]["history"]
+    path.write_bytes(manifest_text(manifest["meta"], manifest["files"])[1])
+    page = html.unescape(opened.client().get("/runs").text)
+    assert f"model {opened.folder} (manifest.json) is damaged or was not written by ringleader" in page
+    assert "it has no proper 'history'" in page
 
 
 def test_hostile_names_are_shown_and_run_nowhere(hostile: Opened) -> None:

@@ -17,6 +17,9 @@ import ringleader as rl
 from ringleader.datasets import Marketplace, marketplace
 from ringleader.errors import LabelError, ModelFileError, SettingsError
 from ringleader.snapshot import folder as store
+from ringleader.snapshot import undo
+from ringleader.snapshot.manifest import manifest_text
+from ringleader.snapshot.pieces import write_piece
 from ringleader.snapshot.place import Folder
 
 
@@ -284,6 +287,49 @@ def test_what_a_fit_takes_can_be_opened_again(parameters: dict[str, Any], market
     again = rl.load(tmp_path / "m")
     assert again.get_params() == model.get_params()
     assert again.config_ == model.config_
+
+
+def forge(folder: Path, name: str, part: str, change: Any) -> None:
+    """Changes the meta of a manifest, or the arrays of a part, with the right checksums."""
+    path = folder / name
+    manifest = json.loads(path.read_text())
+    if not part:
+        change(manifest["meta"])
+    else:
+        arrays = store.load(folder, name).arrays(part)
+        change(arrays)
+        manifest["files"][part] = write_piece(Folder(folder), manifest["files"][part]["name"], arrays)
+    path.write_bytes(manifest_text(manifest["meta"], manifest["files"])[1])
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "why"),
+    [
+        ("", lambda meta: meta.update(sweep=-1), "it has no proper 'sweep'"),
+        ("", lambda meta: meta.update(heads=9), "it has other heads than the labels ask for"),
+        ("tensor", lambda arrays: arrays["coordinates"].fill(30_000), "the tensor has codes beyond"),
+        ("state", lambda arrays: arrays["factors"].fill(np.nan), "factors of the state has numbers"),
+        ("lockstep", lambda arrays: arrays["single_data"].fill(np.nan), "lockstep"),
+    ],
+)
+def test_what_does_not_fit_a_model_names_it_and_its_manifest_first(
+    part: str, change: Any, why: str, fitted: rl.RingDetector, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "m")
+    forge(tmp_path / "m", store.MANIFEST, part, change)
+    said = rf"^model .*/m \(manifest\.json\) is damaged or was not written by ringleader: .*{why}"
+    with pytest.raises(ModelFileError, match=said):
+        _ = rl.load(tmp_path / "m").snapshot_.signals.lockstep
+
+
+def test_a_forged_generation_is_refused_by_its_own_name(
+    fitted: rl.RingDetector, market: Marketplace, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "m")
+    rl.load(tmp_path / "m").partial_fit(market.reviews[3000:]).save(tmp_path / "m")
+    forge(tmp_path / "m", "generation-1.json", "", lambda meta: meta.update(sweep=-1))
+    with pytest.raises(ModelFileError, match=r"^model .*/m \(generation-1\.json\) is damaged.*'sweep'"):
+        undo(tmp_path / "m")
 
 
 class WithOneMore(rl.RingDetector):

@@ -31,6 +31,8 @@ EVENTS = 100
 STAGED = 8
 """Files that wait for a yes, at most."""
 SHOWN = 12
+LONGEST_SENTENCE = 500
+"""Characters of why a model cannot be read."""
 KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -232,13 +234,13 @@ def _example(label: Label, verdict: str, held: Decision | None) -> dict[str, str
 
 
 def taken_in(folder: Path) -> dict[str, Any]:
-    """What the model took in, oldest first, and whether there is a generation to go back to."""
+    """What the model took in, oldest first, and whether there is a generation to go back to; or why not."""
     try:
         known = history(folder)
-    except ModelFileError:  # another command is writing it; the next look sees it
-        return {"rows": [], "earlier": 0}
+    except ModelFileError as error:
+        return {"rows": [], "earlier": 0, "refused": harmless(str(error), LONGEST_SENTENCE)}
     rows = [(b.command, (b.at or "")[:19].replace("T", " "), f"{b.reviews:,}", f"{b.labels:,}") for b in known.batches]
-    return {"rows": rows, "earlier": len(known.generations)}
+    return {"rows": rows, "earlier": len(known.generations), "refused": ""}
 
 
 def _run_row(run: Any, served: Served) -> dict[str, Any]:

@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ringleader.errors import ModelFileError
+from ringleader.errors import ModelFileError, RingleaderError
 from ringleader.known.labels import Labels, Target
 from ringleader.model.state import State
+from ringleader.snapshot.place import Place
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -51,10 +52,21 @@ MOST_KNOTS = 64
 """Of a head's splines."""
 
 
+class MisfitError(RingleaderError):
+    """Something does not hold of a model; whoever knows its place refuses it by name (``refused``)."""
+
+
 def require(holds: bool | np.bool_, said: str) -> None:
-    """Refuses a model of which something does not hold."""
+    """Something that must hold of a model."""
     if not holds:
-        raise ModelFileError(f"{said}; the model is damaged or was not written by ringleader: restore it or fit again")
+        raise MisfitError(said)
+
+
+def refused(place: Place, name: str, error: Exception) -> ModelFileError:
+    """That the model of a manifest in a place is refused, and why."""
+    why = error if isinstance(error, RingleaderError) else repr(error)
+    said = f"model {place} ({name}) is damaged or was not written by ringleader"
+    return ModelFileError(f"{said}: {why}; restore it or fit again")
 
 
 def check_vocabulary(vocabulary: Vocabulary) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ringleader.errors import ModelFileError, SettingsError
+from ringleader.errors import SettingsError
 from ringleader.model.config import PRESETS, ModelConfig
 from ringleader.settings import Choice, Flag, Number, Whole
-from ringleader.snapshot.checks import VALUE_TYPES
+from ringleader.snapshot.checks import VALUE_TYPES, MisfitError, refused
 from ringleader.snapshot.parameters import DEVICES
 from ringleader.snapshot.place import Place
 
@@ -121,9 +121,7 @@ def check_meta(place: Place, name: str, meta: Mapping[str, Any]) -> None:
     """The manifest of that name has every field, each of its kind, and so have the fields within."""
     fault = fault_of(meta)
     if fault is not None:
-        raise ModelFileError(
-            f"{name} of model {place} {fault}; it is damaged or was not written by ringleader: restore it or fit again"
-        )
+        raise refused(place, name, MisfitError(f"it {fault}"))
 
 
 def fault_of(meta: Mapping[str, Any]) -> str | None:

@@ -26,10 +26,12 @@ from ringleader.signals import Signals
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batches_from
 from ringleader.snapshot.checks import (
+    MisfitError,
     check_labels,
     check_state,
     check_tensor,
     check_vocabulary,
+    refused,
     require,
 )
 from ringleader.snapshot.folder import KEEP, ModelPart, Stored
@@ -287,16 +289,19 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         for known in (snapshot.labels, snapshot.heldout):
             if known is not None:
                 check_labels(known, snapshot.tensor)
-        check_when_read(snapshot.state, partial(_check_state, snapshot.tensor, config.rank, snapshot.targets))
+        check_when_read(
+            snapshot.state,
+            partial(_check_state, stored.folder, stored.name, snapshot.tensor, config.rank, snapshot.targets),
+        )
         heads = len(snapshot.targets) if snapshot.judged else 0
-        require(not snapshot.complete or meta["heads"] == heads, "the manifest has other heads than the labels ask for")
+        require(not snapshot.complete or meta["heads"] == heads, "it has other heads than the labels ask for")
         snapshot = with_derived(snapshot, stored)
     except RingleaderError as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError(f"model {stored.folder} is damaged: {error}; restore it or fit again") from error
+        raise refused(stored.folder, stored.name, error) from error
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError, pa.ArrowException) as error:
-        raise ModelFileError(f"model {stored.folder} is damaged: {error!r}; restore it or fit again") from error
+        raise refused(stored.folder, stored.name, error) from error
     stored.sources.update({part.name: part.source for part in _data_parts(snapshot) if stored.has(part.name)})
     return snapshot, stored
 
@@ -323,8 +328,14 @@ def _about_mode(vocabulary: Vocabulary) -> dict[str, Any]:
     return {**about, "edges": edges}
 
 
-def _check_state(tensor: SparseTensor, rank: int, targets: Sequence[Target], state: State) -> None:
-    check_state(state, tensor, rank, targets)
+def _check_state(
+    place: Place, name: str, tensor: SparseTensor, rank: int, targets: Sequence[Target], state: State
+) -> None:
+    """place, name : of the model, not the model itself, which would hold its own state"""
+    try:
+        check_state(state, tensor, rank, targets)
+    except MisfitError as error:  # it may be read long after the model was opened
+        raise refused(place, name, error) from error
 
 
 def _labels_of(stored: Stored, part: str) -> Labels:

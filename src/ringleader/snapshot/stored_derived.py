@@ -14,7 +14,7 @@ from ringleader.judge.inputs import unpack_inputs
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
-from ringleader.snapshot.checks import check_part, require
+from ringleader.snapshot.checks import MisfitError, check_part, refused, require
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.packing import Arrays, unpack_judgement, unpack_suspicion, unpack_transfer, with_label_columns
 from ringleader.snapshot.snapshot import Derived, Snapshot
@@ -110,6 +110,8 @@ def _unpacker(snapshot: Snapshot, stored: Stored) -> Callable[[str, int, Callabl
             return unpack(arrays)
         except (ModelFileError, MemoryError):
             raise
+        except MisfitError as error:
+            raise refused(stored.folder, stored.name, error) from error
         except Exception as error:
             said = f"{part} of model {stored.folder} does not hold what it should: {error!r}"
             raise ModelFileError(f"{said}; restore it or fit again") from error
