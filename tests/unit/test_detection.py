@@ -276,9 +276,12 @@ def test_without_ratings_nothing_is_said_about_good_ones(unrated: rl.SparseTenso
     sentences = model.explain("seller", model.scores("seller").iloc[0]["entity"]).contributions["sentence"]
     assert len(sentences) == 3 and not sentences.str.contains("good").any()
     assert sentences.str.contains("come from people who act in lockstep").sum() == 1
-    sentences = model.explain("reviewer", model.scores("reviewer").iloc[0]["entity"]).contributions["sentence"]
-    assert sentences.str.startswith("It and others act in lockstep").sum() == 1
-    assert len(sentences) == 4 and not sentences.str.contains("bad").any()
+    table = model.explain("reviewer", model.scores("reviewer").iloc[0]["entity"]).contributions
+    assert table["sentence"].str.startswith("It and others act in lockstep").sum() == 1
+    assert not table["sentence"].str.contains("bad").any()
+    assert {f"suspicion_{way}" for way in ("lockstep", "strangers", "evidence", "campaign", "unseen")} == set(
+        table["input"]
+    )
 
 
 def test_numbers_without_spread_are_scored_by_their_mean(unrated: rl.SparseTensor) -> None:
