@@ -104,7 +104,7 @@ def _say(facts: Facts, kind: str, names: Sequence[str], positive: bool) -> Said:
     if said.bad is None or said.bad == positive:
         return said
     if facts.target is None:
-        return said if positive else Said((*said.parts, "; that is less than is usual"))
+        return said if positive else Said((*said.parts, "; all in all it is less suspicious than most"))
     looks, usual = ("harmless", "the known bad") if positive else ("bad", "the known good")
     if facts.target.kind == "real":
         usual = f"those with {'higher' if positive else 'lower'} labels"
