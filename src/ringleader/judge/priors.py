@@ -74,7 +74,7 @@ class HeadSettings(Settings):
     sharpness: Annotated[float, Number(above=0)] = 1.2
     sharpness_spread: Annotated[float, Number(above=0)] = 0.15
     unremarkable: Annotated[float, Number(least=0, below=1)] = 0.01
-    unremarkable_spread: Annotated[float, Number(least=0)] = 0.05
+    unremarkable_spread: Annotated[float, Number(least=0)] = 0.1
     prevalence: Annotated[float | None, Number(above=0, below=1, optional=True)] = None
     assumed_prevalence: Annotated[float, Number(above=0, below=1)] = 0.1
     interval: Annotated[float, Number(above=0, below=1)] = 0.90
