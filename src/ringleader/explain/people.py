@@ -30,9 +30,6 @@ from ringleader.signals.behaviour.time import DAY, say_length
 from ringleader.signals.strangers import WINDOW_WEEKS
 from ringleader.wording import counted, number, plural, rounded_percent, say_time
 
-LOUDEST = 0.1
-"""Largest share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
-
 
 def known(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """Known accounts it acts with: first those of the mode that the strongest input speaks of."""
@@ -244,9 +241,9 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 
 def campaign(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """Its reviews that stand among suspicious ones of others, and where these are loudest."""
-    own, others = facts.own, facts.signals.ratios.campaign
-    there, bound = others[own.cells], float(np.quantile(others, 1 - LOUDEST))
-    seen, share = int((there > bound).sum()), float((others > bound).mean())
+    own, (bound, share) = facts.own, facts.signals.loudest_campaigns
+    there = facts.signals.ratios.campaign[own.cells]
+    seen = int((there > bound).sum())
     if not seen and (positive or not share) and there.any():
         return None  # the input says how much it is
     only = len(own.cells) == 1

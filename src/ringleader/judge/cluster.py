@@ -286,10 +286,13 @@ def _judge(
     Processes talk to each other in one order, so that there is one thread.
     """
     share, (packed, suspicions) = held_cells(memory, peers), memory["label_free"]
-    lockstep, reviews = memory["lockstep"], ReviewEvidence(**memory["held"]["evidence"])
+    lockstep, held = memory["lockstep"], memory["held"]
+    reviews, strangers = ReviewEvidence(**held["evidence"]), Strangers(**held["strangers"])
     inputs = {mode: unpack_inputs(arrays) for mode, arrays in packed.items()}
     inputs = {mode: replace(own, ranks=own.ranks.among(peers)) for mode, own in inputs.items() if own.ranks is not None}
-    signals = Signals(share, actor, lambda: reviews, lambda: lockstep, suspicions=suspicions)
+    signals = Signals(
+        share, actor, lambda: reviews, lambda: lockstep, suspicions=suspicions, find_strangers=lambda: strangers
+    )
     label_free = LabelFree(signals, {}, inputs)
     judge = Judge(label_free, targets, seed=seed, prevalence=prevalence, threads=1)
     heads = judge.heads()
@@ -299,19 +302,19 @@ def _judge(
         own, first = judge.head_inputs(place), len(inputs[target.mode].names)
         names = own.names[first:]
         abouts.append((names, {n: own.descriptions[n] for n in names}, {n: own.groups[n] for n in names}))
-        memory["held"][f"head_{place}"] = {
+        held[f"head_{place}"] = {
             "ranks": head.ranks.levels,
             "label_columns": np.ascontiguousarray(own.columns_from(first)),
         }
     judgements = tuple(judge.judgement(place) for place in range(len(targets)))
     transfers = {mode: judge.transfer(mode) for mode in unlabelled}
     share.forget()
-    held = {
+    held_heads = {
         part: {name: HeldRows.of(array) for name, array in arrays.items()}
-        for part, arrays in memory["held"].items()
+        for part, arrays in held.items()
         if part.startswith("head_")
     }
     nobody = [replace(head.ranks, levels=head.ranks.levels[:0], peers=Alone(), counts=()) for head in heads]
     known = tuple(replace(head, ranks=ranks) for head, ranks in zip(heads, nobody, strict=True))
     means = {mode: own.ranks.means for mode, own in inputs.items() if own.ranks is not None}
-    return JudgePart(() if peers.rank else known, judgements, transfers, tuple(abouts), means, held)
+    return JudgePart(() if peers.rank else known, judgements, transfers, tuple(abouts), means, held_heads)

@@ -38,7 +38,7 @@ from ringleader.shares.table import Named, RowTable
 from ringleader.tensor.sparse import group_codes
 
 SLACK = 50
-"""Room for one in so many more cells of others than a sweep has sent: another sweep sends about as many."""
+"""Space for one in so many more cells of others than a sweep has sent: another sweep sends about as many."""
 
 
 class Rows(NamedTuple):
@@ -151,8 +151,8 @@ class Part:
         """The tuples of others' cells, behind those of one key; of the contrast mode they have what is never read."""
         modes, own = len(self.ranges.shape), self._own_tuples(key)
         if len(self.tuples[key]) < len(own) + len(foreign.codes):
-            room = len(own) + len(foreign.codes) + len(foreign.codes) // SLACK
-            self.tuples[key] = np.zeros((room, own.shape[1]), np.int32)
+            length = len(own) + len(foreign.codes) + len(foreign.codes) // SLACK
+            self.tuples[key] = np.zeros((length, own.shape[1]), np.int32)
             self._own_tuples(key)[:] = own
         behind = self.tuples[key][len(own) : len(own) + len(foreign.codes)]
         for mode in range(modes):

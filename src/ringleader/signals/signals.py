@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from ringleader.arrays import Bools, Floats, frozen
 from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads
@@ -26,6 +28,9 @@ from ringleader.tensor.sparse import SparseTensor
 
 SIDE_BY_SIDE = 4_000_000
 """Cells up to which signals are found side by side; of more one after the other, so that one at a time has memory."""
+
+LOUDEST = 0.1
+"""Largest share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
 
 T = TypeVar("T")
 
@@ -92,6 +97,13 @@ class Signals:
     def ratios(self) -> ReviewRatios:
         """What speaks against every review, by the way it may have been bought."""
         return review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
+
+    @found_once
+    def loudest_campaigns(self) -> tuple[float, float]:
+        """What all but the loudest campaigns are at the most, and the share of reviews that stand in louder ones."""
+        campaign = self.ratios.campaign
+        bound = float(np.quantile(campaign, 1 - LOUDEST))
+        return bound, float((campaign > bound).mean())
 
     @found_once
     def market(self) -> Market:

@@ -1,4 +1,4 @@
-"""Leftovers: the files that a save that was killed left in a folder, told from those of other people by their names."""
+"""Leftovers: the files that a save that was killed left in a folder, known from those of others by their names."""
 
 from __future__ import annotations
 

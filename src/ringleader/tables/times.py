@@ -30,7 +30,7 @@ _LIKE_DATES = "{} looks like a date written as a number, but other times of the 
 _EARLY = "most times lie before 1995 when read as {}; is that the right column and unit?"
 SECONDS_IN = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 WHOLE_TYPES = ("INTEGER", "BIGINT", "UINTEGER")
-DECIMAL = "DECIMAL(38, 18)"  # times of every unit, and as many of their decimals as there is room for
+DECIMAL = "DECIMAL(38, 18)"  # times of every unit, and as many of their decimals as fit
 NANOSECOND_TYPES = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 WHOLE_MICROSECONDS = {
     "seconds": "{} * 1000000",
