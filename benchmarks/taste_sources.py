@@ -1,6 +1,6 @@
 """Where tastes come from: topics of reviewers x products, or the factorisations of reviewer x product x rating x week.
 
-    python benchmarks/taste_sources.py --seeds 2201 2202 [--markets NAME ...] [--data DIR] [--write]
+    python benchmarks/taste_sources.py --seeds 2201 2202 [--markets NAME ...] [--data DIR] [--rows FILE] [--write]
 
 Each gives everyone a mixture of 24 components and every product its chance within each; chance then knows tastes from
 these. No labels; one fit of each market serves all. AUC of sellers / reviewers over all accounts.
@@ -23,7 +23,8 @@ from ringleader.signals import Signals
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.lockstep import tastes as taste_module
 from ringleader.signals.lockstep.tastes import ACTOR_PRIOR, Topics
-from tensor_value import markets
+from stored_rows import StoredRows
+from tensor_value import market, runs
 
 TOPICS = LockstepSettings().topics
 SOURCES = ("none", "topics", "bptf", "bnbcp", "logistic CP")
@@ -52,35 +53,43 @@ def as_topics(tensor: rl.SparseTensor, actor: int, item: int, weights: np.ndarra
     return Topics(shares, counts, items, mixture)
 
 
+def measure(name: str, seed: int, folder: str | None) -> dict[str, list[float]]:
+    """By source: AUC of each mode whose truth is known."""
+    tensor, truth = market(name, seed, folder)
+    model = rl.RingDetector(random_state=seed).fit(tensor)
+    signals, found = model.snapshot_.signals, {}
+    for source in SOURCES:
+        lockstep = signals.lockstep
+        if source == "none":
+            lockstep = find_lockstep(tensor, LockstepSettings(topics=0), actor=signals.actor)
+        elif source != "topics":
+            item = lockstep.roles(tensor).items[0]
+            topics = as_topics(tensor, signals.actor, item, *factors_of(source, model))
+            with patch.object(taste_module, "find_topics", lambda *_, topics=topics: topics):
+                lockstep = find_lockstep(tensor, actor=signals.actor)
+        made = Signals(tensor, signals.actor, lambda e=signals.reviews: e, lambda k=lockstep: k)
+        found[source] = []
+        for mode, bad in truth.items():
+            known = np.flatnonzero(~np.isnan(bad))
+            found[source].append(auc(bad[known], made.suspicion(tensor.mode_index(mode)).score[known]))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[2201, 2202])
-    parser.add_argument("--markets", nargs="+", default=["hard", "loyal", "very-loyal", "slow", "everything"])
+    parser.add_argument("--markets", nargs="*", default=["hard", "loyal", "very-loyal", "slow", "everything"])
     parser.add_argument("--data", help="folder of the real data")
+    parser.add_argument("--rows", help="file where results of single markets are stored and found again")
     parser.add_argument("--write", action="store_true", help="write the table into docs/detection.md")
     options = parser.parse_args()
+    stored = StoredRows(options.rows)
     figures: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
-    for name, seed, tensor, truth in markets(options.markets, options.seeds, options.data):
-        model = rl.RingDetector(random_state=seed).fit(tensor)
-        signals = model.snapshot_.signals
-        for source in SOURCES:
-            lockstep = signals.lockstep
-            if source == "none":
-                lockstep = find_lockstep(tensor, LockstepSettings(topics=0), actor=signals.actor)
-            elif source != "topics":
-                item = lockstep.roles(tensor).items[0]
-                topics = as_topics(tensor, signals.actor, item, *factors_of(source, model))
-                with patch.object(taste_module, "find_topics", lambda *_, topics=topics: topics):
-                    lockstep = find_lockstep(tensor, actor=signals.actor)
-            made = Signals(tensor, signals.actor, lambda e=signals.reviews: e, lambda k=lockstep: k)
-            row = []
-            for mode, bad in truth.items():
-                known = np.flatnonzero(~np.isnan(bad))
-                row.append(auc(bad[known], made.suspicion(tensor.mode_index(mode)).score[known]))
+    for name, seed in runs(options.markets, options.seeds, options.data):
+        found = stored.find(["sources", name, seed], lambda name=name, seed=seed: measure(name, seed, options.data))
+        for source, row in found.items():
             figures[name][source].append(row)
-        print(
-            name, seed, {source: np.round(rows[-1], 3).tolist() for source, rows in figures[name].items()}, flush=True
-        )
+        print(name, seed, {source: np.round(row, 3).tolist() for source, row in found.items()}, flush=True)
     lines = [
         [name, *(" / ".join(f"{value:.3f}" for value in np.mean(by[source], axis=0)) for source in SOURCES)]
         for name, by in figures.items()

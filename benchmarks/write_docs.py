@@ -32,7 +32,7 @@ from machine import ROOT, write_section
 from ringleader.evaluation.results import markdown_table
 
 DIFFICULTIES = ("easy", "medium", "hard")
-ON_TASTES = ("ringleader", "ringleader, no labels", "boosting, behaviour", "boosting, same inputs", "burst", "bptf")
+MODES = ("seller", "reviewer")
 WITH_PROBABILITIES = ("ringleader", "boosting, behaviour", "boosting, same inputs", "forest, same inputs")
 
 
@@ -54,7 +54,8 @@ def main() -> None:
         shutil.copytree(options.paper / "figures", ROOT / "docs" / "figures", dirs_exist_ok=True)
     if options.detection:
         write_section("detection.md", "markets", f"{_about(options.detection)}\n\n{_markets(options.detection)}")
-        write_section("detection.md", "tastes", f"{_about(options.detection)}\n\n{_tastes(options.detection)}")
+        means = pd.read_csv(options.detection / "detection.csv")
+        write_section("detection.md", "tastes", f"{_about(options.detection)}\n\n{taste_tables(means)}")
     if options.real:
         write_section("detection.md", "real", f"{_about(options.real)}\n\n{_real(options.real)}")
 
@@ -109,7 +110,7 @@ def _about(folder: Path) -> str:
 def _markets(folder: Path) -> str:
     rows = pd.read_csv(folder / "detection.csv")
     parts = []
-    for mode in ("seller", "reviewer"):
+    for mode in MODES:
         own = rows[rows["mode"] == mode].set_index(["method", "difficulty"])
         cells = []
         for method in dict.fromkeys(own.index.get_level_values(0)):
@@ -123,13 +124,13 @@ def _markets(folder: Path) -> str:
     lines = []
     for method in WITH_PROBABILITIES:
         line = [method]
-        for mode in ("seller", "reviewer"):
+        for mode in MODES:
             for difficulty in DIFFICULTIES:
                 picked = rows[(rows["method"] == method) & (rows["mode"] == mode) & (rows["difficulty"] == difficulty)]
                 r = picked.iloc[0]
                 line.append(f"{r.log_loss:.4f} / {r.calibration:.3f}")
         lines.append(line)
-    columns = ["", *(f"{m} {d}" for m in ("seller", "reviewer") for d in DIFFICULTIES)]
+    columns = ["", *(f"{m} {d}" for m in MODES for d in DIFFICULTIES)]
     said = (
         "Log-loss / calibration error (ten bins) over all accounts without a label. The detector estimates the "
         "prevalence; the others are given the true one."
@@ -138,16 +139,26 @@ def _markets(folder: Path) -> str:
     return "\n\n".join(parts)
 
 
-def _tastes(folder: Path) -> str:
-    rows = pd.read_csv(folder / "detection.csv")
-    rows = rows[~rows["difficulty"].isin(DIFFICULTIES)]
-    lines = []
-    for kind in dict.fromkeys(rows["difficulty"]):
-        for mode in ("seller", "reviewer"):
-            own = rows[(rows["difficulty"] == kind) & (rows["mode"] == mode)].set_index("method")
-            figures = [f"{own.loc[m].auc:.3f} / {own.loc[m].matched_auc:.3f}" for m in ON_TASTES]
-            lines.append([f"{kind}, {mode}s", *figures])
-    return markdown_table(["AUC / activity-matched AUC", *ON_TASTES], lines)
+def taste_tables(means: pd.DataFrame) -> str:
+    """A table of each kind of market of tastes: every method on both modes.
+
+    means : those of ``evaluation.detection.table``; the project's markets are left out.
+    """
+    columns = ["auc", "matched_auc", "unseen_auc", "log_loss"]
+    parts = []
+    for kind, of_kind in means[~means["difficulty"].isin(DIFFICULTIES)].groupby("difficulty", sort=False):
+        modes = [of_kind[of_kind["mode"] == mode].set_index("method")[columns] for mode in MODES]
+        lines = []
+        for method in modes[0].index:
+            row = [
+                f"{value:.{4 if name == 'log_loss' else 3}f}"
+                for own in modes
+                for name, value in own.loc[method].items()
+            ]
+            lines.append([method, *(re.sub("nan", "", text) for text in row)])
+        said = [f"{mode}s {what}" for mode in MODES for what in ("AUC", "matched", "unseen rings", "log-loss")]
+        parts.append(f"**{kind}**\n\n{markdown_table(['method', *said], lines)}")
+    return "\n\n".join(parts)
 
 
 def _real(folder: Path) -> str:
