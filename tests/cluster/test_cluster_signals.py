@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from in_process import InProcess, Mortal
 from markets import small_problem
@@ -28,6 +29,7 @@ from ringleader.shares.cells import CellShare, cut_entities, deal_shares
 from ringleader.shares.order import rank_values
 from ringleader.signals import Signals
 from ringleader.signals.cluster import ClusterSignals
+from ringleader.signals.crowd import counts_lead, entity_crowd, repeated_share, review_crowd
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep, start, start_rows
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -291,3 +293,26 @@ def test_a_worker_lost_over_the_evidence_costs_no_bit() -> None:
     with pytest.warns(UserWarning, match="new workers do the evidence of the reviews again"):
         found = learner.evidence(problem, state)
     np.testing.assert_array_equal(found.evidence, review_evidence(problem, state).evidence)
+
+
+@pytest.mark.parametrize("kinds", [("id", "id", "id", "id"), ("id", "id", "category", "category")])
+def test_crowds_on_workers_have_the_bits_of_one_process(kinds: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(8)
+    rows = np.minimum(rng.geometric([0.02, 0.05, 0.3, 0.5], (4_000, 4)), 60)
+    names = [f"mode{k}" for k in range(4)]
+    table = "n" + pd.DataFrame(rows, columns=names).astype(str)
+    tensor = read_reviews(table, modes=[f"{n}={n}:{kind}" for n, kind in zip(names, kinds, strict=True)])
+    expected = review_crowd(tensor), [entity_crowd(tensor, k, review_crowd(tensor)) for k in range(4)]
+
+    def found(memory: dict, peers: Peers, cells: object) -> tuple:
+        share = CellShare.received(peers, cells)  # type: ignore[arg-type]
+        crowd = review_crowd(share)
+        own = [entity_crowd(share, k, crowd) for k in range(4)]
+        return crowd, own, counts_lead(share, 0), repeated_share(share, 1)
+
+    for workers in WORKERS:
+        parts = InProcess(workers).run(found, shares_of(tensor, workers))
+        np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), expected[0])
+        for k in range(4):
+            np.testing.assert_array_equal(np.concatenate([part[1][k] for part in parts]), expected[1][k])
+        assert {part[2:] for part in parts} == {(counts_lead(tensor, 0), repeated_share(tensor, 1))}

@@ -272,6 +272,7 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         ],
         "unknown_covariates": dict(detector.user_columns_.unknown),
         "unused": _unused(detector),
+        "order": detector.snapshot_.signals.order if detector.tensor_.rating_mode is None else None,
         "holdout": evaluate(detector, detector.heldout_) if detector.heldout_ is not None else [],
         "seconds": round(seconds, 3),
     }
@@ -319,6 +320,8 @@ def _show(summary: dict[str, Any]) -> None:
             print(harmless(line, 200))
     for text in summary["unused"]:
         print(f"note: not used: {harmless(text, 200)}")
+    if summary["order"]:
+        print(f"note: without labels it sorts by {summary['order']}")
     for head in summary["heads"]:
         guess = f"; prevalence {head['prevalence']:.1%}, estimated" if head.get("estimated") else ""
         print(f"{harmless(head['mode'])} {harmless(head['target'])}: {head['note']}{guess}")

@@ -16,6 +16,7 @@ from ringleader.wording import free_name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ringleader.arrays import Floats
     from ringleader.snapshot import Snapshot
 
 
@@ -53,6 +54,9 @@ def command(
         target = targets[0]
         if len(targets) > 1:
             note(f"these are the scores for {target}; --target gives those for {', '.join(targets[1:])}")
+    order = _order(snapshot, mode, target)
+    if order is not None:
+        note(f"note: sorted by {order}", quiet=as_json)
     everybody = top is None and not (unlabelled or since or min_reviews or as_json)
     if mode is not None and output and output.endswith(".parquet") and everybody and _has_names(snapshot, mode):
         rows = write_tables(snapshot.ranked_batches(mode, target), output, overwrite=overwrite)
@@ -66,11 +70,38 @@ def command(
     if output:
         write_frame(frame, output, raw=raw, overwrite=overwrite)
     if as_json:
-        print_json({"model": model, "mode": mode, "target": target, "rows": frame.to_dict("records")})
+        print_json({"model": model, "mode": mode, "target": target, "order": order, "rows": frame.to_dict("records")})
     elif output:
         say_written(len(frame), output)
     else:
         show_first(frame, every=top is not None)
+
+
+def _order(snapshot: Snapshot, mode: str | None, target: str | None) -> str | None:
+    """What rows are sorted by where the reviews decide: there are no ratings, and no labels of these accounts."""
+    from ringleader.signals.crowd import CROWD_NAME
+
+    signals = snapshot.signals
+    if snapshot.tensor.rating_mode is not None:
+        return None
+    if mode is None:
+        return signals.order + ("; and by what labels taught of its accounts" if _count_scores(snapshot) else "")
+    if snapshot.scorer(mode, target).kind != "label-free":
+        return None
+    crowds = CROWD_NAME in signals.suspicion(snapshot.tensor.mode_index(mode)).names
+    if signals.counts_lead and not crowds:
+        return "who acts with whom: this model is older than crowds; fit it again to sort by these"
+    return signals.order
+
+
+def _count_scores(snapshot: Snapshot) -> dict[int, Floats]:
+    """Where counts are the signal, the scores of those modes of whose accounts labels taught something."""
+    signals = snapshot.signals
+    if not signals.counts_lead:
+        return {}
+    roles = signals.lockstep.roles(snapshot.tensor)
+    scorers = {k: snapshot.scorer(k) for k in (roles.actor, *roles.items)}
+    return {k: scorer.score for k, scorer in scorers.items() if scorer.kind != "label-free"}
 
 
 def _has_names(snapshot: Snapshot, mode: str) -> bool:
@@ -112,19 +143,21 @@ def review_frame(snapshot: Snapshot) -> pd.DataFrame:
     import numpy as np
 
     from ringleader.judge.reviews import review_scores
-    from ringleader.signals.crowd import review_crowd
 
     signals = snapshot.signals
     evidence, roles = signals.reviews, signals.lockstep.roles(snapshot.tensor)
     frame = snapshot.tensor.decode()
-    score = review_scores(signals, {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)})
+    scores = _count_scores(snapshot)
+    if not signals.counts_lead:
+        scores = {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)}
+    score = review_scores(signals, scores)
     columns = {
         "score": score,
         "log_odds": evidence.log_odds,
         "evidence": evidence.evidence,
         "lockstep": signals.lockstep.review_scores,
         "strangers": signals.strangers.ratios,
-        "crowd": review_crowd(snapshot.tensor),
+        "crowd": signals.crowd,
     }
     order = np.argsort(-score, kind="stable")
     for name, values in columns.items():

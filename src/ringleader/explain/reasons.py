@@ -45,10 +45,13 @@ def contribution_table(inputs: Inputs, contributions: Contributions, code: int) 
 
 
 def review_suspicion(signals: Signals, mode: int, cells: Numbers) -> Floats:
-    """What each of an entity's cells adds to its suspicion, not below 0: its ways, evidence, a campaign.
+    """What each of an entity's cells adds to its suspicion, not below 0: its ways, evidence, a campaign; its
+    crowd where counts are the signal.
 
     Who is hit by a bad rating is a victim, so to all but those who act such a review adds nothing.
     """
+    if signals.counts_lead:
+        return np.asarray(signals.crowd[cells])
     chosen = ReviewRatios(*(part[cells] for part in signals.ratios))
     total = np.sum(list(chosen.parts(acts=mode == signals.actor).values()), axis=0)
     return np.asarray(total if mode == signals.actor else total * signals.not_attacks[cells], np.float64)

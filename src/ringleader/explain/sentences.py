@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ringleader.explain import habits, people
+from ringleader.explain.counts import counts
 from ringleader.explain.facts import Facts
 from ringleader.explain.parts import Reason
 from ringleader.explain.phrases import Said
 from ringleader.judge import OWN_LABEL, UNREMARKABLE, Contributions
+from ringleader.signals.crowd import CROWD_NAME
 from ringleader.signals.suspicion import UNSEEN_NAME
 from ringleader.wording import harmless, rounded_percent
 
@@ -36,6 +38,7 @@ SUSPICION = {
     "suspicion_evidence": "evidence",
     "suspicion_campaign": "campaign",
     UNSEEN_NAME: "unseen",
+    CROWD_NAME: "counts",
 }
 """Kinds of what the suspicion is made of."""
 
@@ -49,6 +52,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "attack": people.attack,
     "campaign": people.campaign,
     "unseen": habits.unseen,
+    "counts": counts,
     "burst": habits.burst,
     "rating": habits.rating,
     "deviation": habits.deviation,

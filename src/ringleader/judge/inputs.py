@@ -20,6 +20,7 @@ from ringleader.runtime.peers import Peers
 from ringleader.signals import Signals
 from ringleader.signals.behaviour import Covariates, pack_covariates, unpack_covariates
 from ringleader.signals.behaviour.covariates import MANY
+from ringleader.signals.crowd import CROWD_NAME
 from ringleader.signals.evidence import SHRINK_REVIEWS, entity_evidence, excess
 from ringleader.signals.lockstep import Flow, LabelSet, Ties, top_mean
 from ringleader.wording import plural
@@ -33,17 +34,20 @@ EVIDENCE = {
     "evidence_attack": "How far its bad ratings go together with others, beyond noise",
     "log_odds_mean": "Mean log-odds that its reviews belong together, each without its own pull",
 }
+CROWDED = "How crowded its rows are: how far the counts around them exceed what their margins expect"
 ACTOR_WAYS = {
     "suspicion_lockstep": "It and others act in lockstep, beyond chance and tastes",
     "suspicion_strangers": "It came for one item alone, in a crowd of others who did",
     "suspicion_attack": "It gives bad ratings together with others, beyond chance and tastes",
     "suspicion_evidence": "Its reviews go together with those of others, beyond noise and tastes",
     "suspicion_campaign": "It reviews where others' reviews are suspicious",
+    CROWD_NAME: CROWDED,
 }
 ITEM_WAYS = {
     "suspicion_lockstep": "Its reviews come from people who act in lockstep, beyond chance and tastes",
     "suspicion_strangers": "Its reviews come in crowds from people who reviewed nothing else",
     "suspicion_evidence": "Its reviews go together, beyond noise and tastes",
+    CROWD_NAME: CROWDED,
 }
 LOCKSTEP = {
     "lockstep": "act in lockstep",

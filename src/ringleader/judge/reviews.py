@@ -16,8 +16,14 @@ def review_scores(signals: Signals, scores: Mapping[int, Floats]) -> Floats:
 
     scores : by mode, of the one who acts and of those that are met on, (n_k,) each; their normal scores count, so it is
         the same whether they are probabilities or suspicions. Who is hit by a bad rating has no part in it.
+
+    Where counts are the signal, its own suspicion is its crowd, and ``scores`` are of those modes alone of which labels
+    taught something: what crowds say of entities, they say better of each review.
     """
     tensor = signals.tensor
+    if signals.counts_lead:
+        said = [normal_scores(score)[tensor.coordinates[:, mode]] for mode, score in scores.items()]
+        return np.asarray(signals.crowd + np.mean(said, axis=0)) if said else signals.crowd
     own = np.sum(list(signals.ratios.parts().values()), axis=0)
     actor = normal_scores(scores[signals.actor])[tensor.coordinates[:, signals.actor]]
     people = [actor]

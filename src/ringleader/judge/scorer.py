@@ -25,6 +25,7 @@ from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.model.posterior import head_log_odds
 from ringleader.model.state import State
 from ringleader.signals import Signals, Suspicion
+from ringleader.signals.crowd import CROWD_NAME
 
 NO_LABELS = "no labels of this kind"
 JOINT_EVIDENCE = "log_odds_mean"
@@ -211,6 +212,8 @@ class LabelFreeScorer:
     @property
     def note(self) -> str:
         why = NO_LABELS if self.target is None else "no head was learned from its labels"
+        if CROWD_NAME in self.signals.suspicion(self.mode).names:
+            return f"{why}: the suspicion alone, by {self.signals.order}"
         return f"{why}: the suspicion alone"
 
     @property

@@ -19,7 +19,7 @@ from ringleader.judge.neighbours import PREFIX, mean_of_met
 from ringleader.known.labels import DEFAULT_TARGET, Target
 from ringleader.runtime.peers import gather
 from ringleader.signals import Signals
-from ringleader.signals.suspicion import normal_scores, own_suspicion
+from ringleader.signals.suspicion import normal_scores
 from ringleader.wording import plural
 
 ACTOR_SHARE = 1 / 3
@@ -131,7 +131,7 @@ def _suspected(signals: Signals, head: Head) -> Floats:
     """What the reviews of the labelled of a head, who act, say themselves, (M,): of that the others' is made too."""
     share, actor = signals.share, signals.actor
     labelled = share.lookup(actor, head.codes)
-    return np.asarray(labelled.rows(own_suspicion(share, actor, signals.ratios))[labelled.places(head.codes)])
+    return np.asarray(labelled.rows(signals.own_suspicion(actor))[labelled.places(head.codes)])
 
 
 def _taught(head: Head, suspicion: Floats) -> float:

@@ -12,6 +12,7 @@ from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
+from ringleader.signals.crowd import CROWD_NAME, counts_lead, entity_crowd, review_crowd, say_order
 from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_evidence
 from ringleader.signals.lockstep import Lockstep, find_sides
 from ringleader.signals.strangers import Strangers, find_strangers
@@ -22,6 +23,7 @@ from ringleader.signals.suspicion import (
     entity_suspicion,
     entity_ways,
     not_attacks,
+    own_suspicion,
     review_ratios,
 )
 from ringleader.tensor.sparse import SparseTensor
@@ -99,6 +101,21 @@ class Signals:
         return review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
 
     @found_once
+    def counts_lead(self) -> bool:
+        """Whether counts are the signal here, and crowds the suspicion; else it is who acts with whom."""
+        return counts_lead(self.share, self.actor)
+
+    @found_once
+    def order(self) -> str:
+        """By which signal reviews and entities are sorted where no label speaks, and why, in words."""
+        return say_order(self.share, self.actor)
+
+    @found_once
+    def crowd(self) -> Floats:
+        """How far the counts around every review exceed what their margins expect."""
+        return frozen(review_crowd(self.share))
+
+    @found_once
     def loudest_campaigns(self) -> tuple[float, float]:
         """What all but the loudest campaigns are at the most, and the share of reviews that stand in louder ones."""
         campaign = self.ratios.campaign
@@ -126,7 +143,7 @@ class Signals:
         finders: tuple[Callable[[], object], ...] = (lambda: self.strangers, alone, lambda: self.reviews)
         threads = Threads() if self.tensor.n_cells <= SIDE_BY_SIDE else Threads(1)
         threads.map(lambda find: find(), finders)
-        _ = self.ratios, self.not_attacks
+        _ = self.ratios, self.not_attacks, self.counts_lead and self.crowd
 
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
@@ -142,12 +159,25 @@ class Signals:
         return _once(self._suspicions, mode, lambda: self._find_suspicion(mode))
 
     def _find_suspicion(self, mode: int) -> Suspicion:
+        if self.counts_lead:
+            return entity_suspicion({CROWD_NAME: self._entity_crowd(mode)}, self.share.peers)
         unseen = believed_unseen(self.share, mode, self.ratios) if mode == self.actor else None
         return entity_suspicion(self.ways(mode), self.share.peers, unseen=unseen)
 
     def ways(self, mode: int) -> dict[str, Floats]:
-        """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name."""
-        return entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+        """What each way adds to the suspicion of every entity of a mode, (n_k,) each, by name.
+
+        Where counts lead, the suspicion is made of crowds alone; heads read the other ways too.
+        """
+        ways = entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+        return {**ways, CROWD_NAME: self._entity_crowd(mode)} if self.counts_lead else ways
+
+    def _entity_crowd(self, mode: int) -> Floats:
+        return entity_crowd(self.share, mode, self.crowd)
+
+    def own_suspicion(self, mode: int) -> Floats:
+        """What the reviews of every entity of a mode say themselves, without campaigns around them, (n_k,)."""
+        return self._entity_crowd(mode) if self.counts_lead else own_suspicion(self.share, mode, self.ratios)
 
     def behaviour(self, mode: int) -> Covariates:
         """What every entity of a mode does."""
