@@ -7,10 +7,8 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ from ringleader.cli.app import app
 from ringleader.datasets import marketplace
 from ringleader.errors import ModelFileError, SettingsError, StorageError
 from ringleader.evaluation.results import Results
-from ringleader.runtime import temporary
 from ringleader.runtime.outputs import whole_file
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.snapshot.place import Folder
@@ -59,92 +56,6 @@ def test_a_name_of_255_letters_can_be_written(tmp_path: Path) -> None:
     with whole_file(tmp_path / name) as temporary:
         temporary.write_text("x")
     assert (tmp_path / name).read_text() == "x"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="whether a process lives cannot be asked there")
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    script = (
-        "import os, sys\nfrom pathlib import Path\nfrom ringleader.runtime.outputs import whole_file\n"
-        "from ringleader.runtime.temporary import temporary_folder\n"
-        "with whole_file(sys.argv[1]) as t, temporary_folder(sys.argv[2]) as f:\n"
-        "    t.write_text('half'); (f / 'x').write_text('half'); os.kill(os.getpid(), 9)\n"
-    )
-    (tmp_path / "temporary").mkdir()
-    line = [sys.executable, "-c", script, str(tmp_path / "x.csv"), str(tmp_path / "temporary")]
-    assert subprocess.run(line).returncode == -9
-    assert not (tmp_path / "x.csv").exists()
-    assert len(list(tmp_path.glob(".x.csv.*.partial"))) == 1
-    assert len(list((tmp_path / "temporary").iterdir())) == 1
-    with whole_file(tmp_path / "x.csv") as temporary:
-        temporary.write_text("whole")
-    with temporary_folder(tmp_path / "temporary") as mine, temporary_folder(tmp_path / "temporary"):
-        assert mine.exists()  # one in use is left alone
-        assert len(list((tmp_path / "temporary").iterdir())) == 2
-    assert not list(tmp_path.glob(".x.csv.*"))
-    assert not list((tmp_path / "temporary").iterdir())
-
-
-@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
-def test_a_folder_without_a_mark_is_removed_when_it_is_old_and_its_process_is_gone(tmp_path: Path) -> None:
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    token = "0" * 32
-    with temporary_folder(tmp_path) as mine:
-        here = mine.name.partition(f"-{os.getpid()}-")[0]
-    gone = [f"{here}-{dead.pid}-{token}", f"{here}-{dead.pid}-{'1' * 32}"]
-    stays = [f"{here}-{os.getpid()}-{token}", f"{here}-{dead.pid}-{'2' * 32}", "ringleader-notes", "other"]
-    # A process of another machine that shares the folder, or of one whose name does not say, may live.
-    stays += [f"ringleader-0123abcd-{dead.pid}-{token}", f"ringleader-{dead.pid}-{token}", f"ringleader-{token}"]
-    hour = time.time() - temporary.OLD - 60
-    for name in (*gone, *stays):
-        (tmp_path / name / "inner").mkdir(parents=True)
-        (tmp_path / name / "half").write_text("half")
-        os.utime(tmp_path / name, (hour, hour))
-    (tmp_path / gone[1] / ".in-use").write_text("")  # killed before the mark had its name
-    os.utime(tmp_path / gone[1], (hour, hour))
-    (tmp_path / stays[1] / "just").write_text("now")  # it may be about to be marked
-    (tmp_path / f"ringleader-{'3' * 32}").symlink_to(tmp_path / "other")  # a planted link is not followed
-    (tmp_path / "other" / "in-use").write_text("")
-    with temporary_folder(tmp_path) as mine:
-        assert {path.name for path in tmp_path.iterdir()} == {*stays, f"ringleader-{'3' * 32}", mine.name}
-    assert (tmp_path / "other" / "half").exists()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
-def test_a_folder_that_cannot_be_locked_stays_while_its_process_lives_on_another_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import fcntl
-
-    def unsupported(*args: Any) -> None:
-        raise OSError(errno.ENOTSUP, "")
-
-    monkeypatch.setattr(fcntl, "flock", unsupported)
-    opened = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
-    hour = time.time() - temporary.OLD - 60
-    with temporary_folder(tmp_path) as living:
-        if opened:
-            assert len(os.listdir("/proc/self/fd")) == opened  # what could not be locked is closed
-        os.utime(living, (hour, hour))
-        monkeypatch.setattr(temporary, "process_space", lambda: "of another machine")
-        monkeypatch.setattr(temporary, "is_alive", lambda process: False)  # as its number is asked for there
-        with temporary_folder(tmp_path) as mine:
-            assert {path.name for path in tmp_path.iterdir()} == {living.name, mine.name}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="nothing is removed there")
-def test_a_folder_whose_removal_was_killed_is_removed_by_the_next(tmp_path: Path) -> None:
-    script = (
-        "import os, shutil, sys\nfrom ringleader.runtime.temporary import temporary_folder\n"
-        "with temporary_folder(sys.argv[1]) as folder:\n"
-        "    [(folder / str(n)).mkdir() for n in range(9)]\n"
-        "    shutil.rmtree = lambda path, **_: os.kill(os.getpid(), 9)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == -9
-    (left,) = tmp_path.iterdir()
-    assert (left / "in-use").exists()  # the mark goes last
-    with temporary_folder(tmp_path):
-        assert not left.exists()
 
 
 @pytest.mark.parametrize("reason", ["disk", "safetensors"])

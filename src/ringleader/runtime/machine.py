@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import hashlib
 import math
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -111,6 +113,16 @@ def process_space() -> str:
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
+
+
+def process_space_checksum() -> str:
+    """The process space in 8 hexadecimal digits, for names of files; "" where it is unknown.
+
+    Elsewhere than on Linux it is that of the machine's name: a number that is in use again after a boot is of a process
+    that lives, so that nothing is taken for abandoned that is not.
+    """
+    space = process_space() or ("" if sys.platform == "linux" else platform.node())
+    return hashlib.sha256(space.encode()).hexdigest()[:8] if space else ""
 
 
 def reserve(file: IO[bytes], size: int) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ringleader.errors import StorageError
+from ringleader.runtime.machine import process_space_checksum
 from ringleader.runtime.stores import is_url
 
 MANIFEST, MODEL_FORMAT = "manifest.json", "ringleader-model"
@@ -23,11 +24,12 @@ LARGEST_MANIFEST = 1 << 28
 """Bytes of a manifest; a larger one is none of ours."""
 SHOWN = 3
 """Files that a message names; the others it counts."""
-LONGEST_STEM = 100
-"""Characters of a name that its temporary file repeats, so that a long name stays a valid one."""
+LONGEST_STEM = 200
+"""Bytes of a name that its temporary file repeats, so that a long name stays a valid one."""
 
-PARTIAL = re.compile(r"\.(?P<stem>.+)\.(?P<process>\d+)-[0-9a-f]{8}\.partial", re.DOTALL)
-"""Names of temporary files."""
+PARTIAL = re.compile(r"\.(?P<stem>.+)\.(?:(?P<space>[0-9a-f]{8})-)?(?P<process>\d+)-[0-9a-f]{8}\.partial", re.DOTALL)
+"""Names of temporary files: a checksum of the process space, and the process in it. Earlier versions wrote no space,
+and nor do those where it is unknown."""
 
 
 @contextlib.contextmanager
@@ -141,13 +143,19 @@ def is_manifest_text(content: bytes) -> bool:
 def temporary_beside(target: Path) -> Path:
     """A new empty file beside ``target``, made by nobody else, with the mode of the file that it will replace."""
     _remove_abandoned(target)
-    name = f".{target.name[:LONGEST_STEM]}.{os.getpid()}-{secrets.token_hex(4)}.partial"
-    temporary = target.with_name(name)
+    space = process_space_checksum()
+    process = f"{space}-{os.getpid()}" if space else f"{os.getpid()}"
+    temporary = target.with_name(f".{_stem(target)}.{process}-{secrets.token_hex(4)}.partial")
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     if target.is_file():
         with contextlib.suppress(OSError):
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     return temporary
+
+
+def _stem(target: Path) -> str:
+    """What the temporary file of a name repeats of it."""
+    return os.fsencode(target.name)[:LONGEST_STEM].decode(errors="ignore")
 
 
 def reason_of(error: OSError) -> str:
@@ -173,14 +181,25 @@ def sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Removes what a killed process left beside a name."""
+    """Removes what a killed process of this machine, or container, left beside a name.
+
+    The folder may be shared: a process of another one cannot be asked for by its number.
+    """
     if os.name == "nt":  # no harmless way to ask whether a process lives
         return
     with contextlib.suppress(OSError):
         for name in os.listdir(target.parent):
             match = PARTIAL.fullmatch(name)
-            if match and match["stem"] == target.name[:LONGEST_STEM] and not is_alive(int(match["process"])):
+            if match and match["stem"] == _stem(target) and is_gone(match["space"], int(match["process"])):
                 target.with_name(name).unlink(missing_ok=True)
+
+
+def is_gone(space: str | None, process: int) -> bool:
+    """Whether a process has ended that wrote its space (``process_space_checksum``) and number into a name.
+
+    Of one that wrote no space, or another one, nothing is known.
+    """
+    return bool(space) and space == process_space_checksum() and not is_alive(process)
 
 
 def is_alive(process: int) -> bool:

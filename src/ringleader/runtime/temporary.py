@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -15,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ringleader.errors import StorageError
-from ringleader.runtime.machine import process_space
-from ringleader.runtime.outputs import is_alive
+from ringleader.runtime.machine import process_space_checksum
+from ringleader.runtime.outputs import is_gone
 
 OURS = re.compile(r"ringleader-(?:(?:(?P<space>[0-9a-f]{8})-)?(?P<process>\d+)-)?[0-9a-f]{32}")
 """Names of our folders: a checksum of the process space, and the process in it. Earlier versions have neither, or no
@@ -33,8 +32,9 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
     place = Path(parent) if parent is not None else Path(tempfile.gettempdir())
     _remove_abandoned(place)
     # Named before it is made: a signal in between leaves nothing.
-    space = f"{_space()}-" if _space() else ""
-    folder = place / f"ringleader-{space}{os.getpid()}-{secrets.token_hex(16)}"
+    space = process_space_checksum()
+    process = f"{space}-{os.getpid()}" if space else f"{os.getpid()}"
+    folder = place / f"ringleader-{process}-{secrets.token_hex(16)}"
     descriptor = None
     try:
         try:
@@ -47,12 +47,6 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
         _remove(folder)
         if descriptor is not None:
             os.close(descriptor)
-
-
-def _space() -> str:
-    """A checksum of the process space; "" where it is unknown."""
-    space = process_space()
-    return hashlib.sha256(space.encode()).hexdigest()[:8] if space else ""
 
 
 def _mark(folder: Path) -> int | None:
@@ -108,8 +102,8 @@ def _remove_abandoned(place: Path) -> None:
                 if os.path.lexists(place / name / ALIVE):
                     _remove_unlocked(place / name)
                     continue
-                ours = match["space"] is not None and match["space"] == _space()
-                if ours and not is_alive(int(match["process"])) and time.time() - about.st_mtime > OLD:
+                known = match["space"] is not None and is_gone(match["space"], int(match["process"]))
+                if known and time.time() - about.st_mtime > OLD:
                     _remove(place / name)
 
 
