@@ -15,7 +15,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.tables.relation import Relation
-from ringleader.tensor import encode
+from ringleader.tensor import encode, sparse
 from ringleader.tensor import merge as merging
 from ringleader.tensor.overlap import overlap, without
 from ringleader.tensor.sparse import UNKNOWN, SparseTensor, exact_values
@@ -169,11 +169,42 @@ def test_counting_in_memory_needs_what_it_is_said_to_need(
 
     count = encode._count_in_memory
     monkeypatch.setattr(encode, "UNPACK_ROWS", 256)  # of a large table they are nothing, and a batch is little
+    monkeypatch.setattr(sparse, "SORT_ROWS", 256)  # so are they
     monkeypatch.setattr(Relation, "batches", partialmethod(Relation.batches, size=2048))
     monkeypatch.setattr(encode, "_count_in_memory", measured)
     rl.read_reviews(table, modes=AXES[axes])
     ((peak, bound),) = needs
     assert peak <= bound
+
+
+@pytest.mark.parametrize("rows_at_a_time", [1, 2, 7, 64, 1 << 20])
+@pytest.mark.parametrize("most", [1, 2, 5, 300])
+def test_values_sorted_in_pieces_are_those_sorted_at_once(
+    most: int, rows_at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(most)
+    counts = rng.integers(1, most + 1, 200)
+    exact = rng.integers(-3, 3, counts.sum())
+    exact[:: most + 1] = UNKNOWN
+    at_once = exact[np.lexsort((exact, np.repeat(np.arange(len(counts)), counts)))]
+    monkeypatch.setattr(sparse, "SORT_ROWS", rows_at_a_time)
+    sparse.sort_within_cells(exact, counts)
+    np.testing.assert_array_equal(exact, at_once)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100_000])
+def test_sorting_needs_no_more_memory_for_a_larger_table(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse, "SORT_ROWS", 2048)
+    rng, needs = np.random.default_rng(0), []
+    for rows in (100_000, 400_000):
+        counts = np.full(rows // most, most)
+        exact = rng.integers(0, 9, counts.sum())
+        tracemalloc.start()
+        sparse.sort_within_cells(exact, counts)
+        needs.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(needs) < 50 * 2048
+    assert needs[1] < 1.1 * needs[0] + 2048
 
 
 def test_without_bins_nothing_more_is_kept() -> None:

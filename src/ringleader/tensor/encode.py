@@ -227,10 +227,10 @@ def bytes_a_row(coding: Coding) -> int:
     """What counting in memory needs for a row, at the most; a test measures it.
 
     Packed codes and, of the steps one after another, the largest: hashing what bins leave out, putting the words in
-    order, sorting exact values within cells that have several, unpacking cells that have one row each.
+    order, unpacking cells that have one row each. Exact values are sorted a piece at a time.
     """
     words, exact, modes = len(_pack_layout(coding.sizes)), len(coding.exact_types), len(coding.sizes)
-    return 8 * words + max(8 * words + 24, 4 * modes + 32, max(8 * exact + 48, 64) if exact else 0)
+    return 8 * words + max(8 * words + 24, 4 * modes + 32, 8 * exact + 48 if exact else 0)
 
 
 def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:

@@ -35,6 +35,10 @@ MAP_FROM_BYTES = 1 << 29
 """Groupings are in memory-mapped files when all of them together are larger than this."""
 
 
+SORT_ROWS = 1 << 20
+"""Rows, or cells, whose exact values are sorted at a time: 40 bytes for each of them."""
+
+
 class Grouping(NamedTuple):
     """The cells of each entity of one mode.
 
@@ -219,7 +223,26 @@ def exact_values(tensor: SparseTensor) -> npt.NDArray[np.int64]:
 
 
 def sort_within_cells(exact: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
-    """Sorts the exact values of each cell, in place. Most cells have one."""
+    """Sorts the exact values of each cell, in place. Most cells have one.
+
+    A piece of the rows at a time, so that what is needed beside them does not grow with the table.
+    Same as: ``exact[:] = exact[np.lexsort((exact, np.repeat(np.arange(len(counts)), counts)))]``
+    """
+    begin = 0  # of the rows before the piece
+    for first in range(0, len(counts), SORT_ROWS):
+        some = counts[first : first + SORT_ROWS]
+        ends, done = begin + np.cumsum(some), 0
+        while done < len(some):
+            last = max(done + 1, int(np.searchsorted(ends, begin + SORT_ROWS, side="right")))
+            piece = exact[begin : ends[last - 1]]
+            if last == done + 1:
+                piece.sort()
+            else:
+                _sort_piece(piece, some[done:last])
+            begin, done = int(ends[last - 1]), last
+
+
+def _sort_piece(exact: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
     repeated = counts > 1
     rows = np.repeat(repeated, counts)
     values, cells = exact[rows], np.repeat(np.arange(np.count_nonzero(repeated)), counts[repeated])
