@@ -98,13 +98,15 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         runtime: Runtime | None = None,
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
         ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
         With ``checkpoint``, the model is saved there after every sweep, one with many accounts and few reviews after
-        every fourth; ``resume`` goes on with it. ``runtime`` is a cluster, such as ``rl.Ray()``. The bits are the same.
+        every fourth; ``resume`` goes on with it. A model that is there is refused without ``overwrite``, with which it
+        answers until the new one is complete. ``runtime`` is a cluster, such as ``rl.Ray()``. The bits are the same.
         """
         with started(runtime) as workers:
             if columns is not None:
@@ -117,6 +119,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
                 callback=callback,
                 checkpoint=checkpoint,
                 resume=resume,
+                overwrite=overwrite,
                 at=now(),
                 runtime=workers,
             )
@@ -135,7 +138,8 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         taken = snapshots.take_in(
             self.snapshot_, reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
         )
-        for said in (taken.said("again=True") if taken.left_out else None, taken.said_of_alike()):
+        known = taken.said("again=True") if taken.left_out else None
+        for said in (known, taken.said_of_alike(), taken.said_of_duplicates()):
             if said is not None:
                 warnings.warn(said, RingleaderWarning, stacklevel=2)
         self.snapshot_ = taken.snapshot

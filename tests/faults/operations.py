@@ -78,7 +78,7 @@ def operations(name: str, work: Path) -> Operation:
 
         def fit(place: Path, resume: bool) -> None:
             resume = resume and (place / store.UNFINISHED).exists()
-            rl.RingDetector(**settings).fit(reviews[:300], checkpoint=place, resume=resume)
+            rl.RingDetector(**settings).fit(reviews[:300], checkpoint=place, resume=resume, overwrite=not resume)
 
         return Operation(copied, lambda place: fit(place, False), lambda place: fit(place, True), same_bits=False)
     if name == "update":

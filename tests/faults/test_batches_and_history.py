@@ -18,9 +18,10 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import Marketplace
-from ringleader.errors import ModelBusyError, ModelFileError
+from ringleader.errors import ModelBusyError, ModelFileError, ResumeError, RingleaderWarning, SettingsError
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, holder, undo, writing
+from ringleader.snapshot.batches import content_of
 from ringleader.snapshot.place import Folder, place_of
 
 
@@ -264,7 +265,7 @@ def test_an_overwriting_fit_leaves_the_old_model_until_it_is_complete(model: Pat
 
     settings: dict[str, Any] = {"rank": 2, "epochs": 3}
     with pytest.raises(KeyboardInterrupt):
-        rl.RingDetector(**settings).fit(market.reviews[:600], checkpoint=model, callback=stop)
+        rl.RingDetector(**settings).fit(market.reviews[:600], checkpoint=model, callback=stop, overwrite=True)
     assert {name: now for name, now in content(model).items() if name in before} == before
     assert (model / store.UNFINISHED).exists()
     pd.testing.assert_frame_equal(rl.load(model).scores("seller"), old, check_exact=True)
@@ -275,6 +276,51 @@ def test_an_overwriting_fit_leaves_the_old_model_until_it_is_complete(model: Pat
     assert rl.load(model).tensor_.counts.sum() == 600
     undo(model)
     assert {name: now for name, now in content(model).items() if name in before} == before
+
+
+def test_a_fit_replaces_a_model_only_when_asked(model: Path, market: Marketplace) -> None:
+    before, other = content(model), rl.RingDetector(rank=2, epochs=2)
+
+    def stop(info: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(ModelFileError, match="exists; go on with it by resume=True, or replace it by overwrite=True"):
+        other.fit(market.reviews[:600], checkpoint=model)
+    with pytest.raises(SettingsError, match="resume=True and overwrite=True exclude each other"):
+        other.fit(market.reviews[:600], checkpoint=model, resume=True, overwrite=True)
+    assert content(model) == before
+    with pytest.raises(KeyboardInterrupt):
+        other.fit(market.reviews[:600], checkpoint=model.parent / "stopped", callback=stop)
+    stopped = content(model.parent / "stopped")
+    with pytest.raises(ModelFileError, match="exists; go on with it by resume=True"):
+        other.fit(market.reviews[:600], checkpoint=model.parent / "stopped")
+    assert content(model.parent / "stopped") == stopped
+    other.fit(market.reviews[:600], checkpoint=model, overwrite=True)
+    assert rl.load(model).tensor_.n_reviews == 600
+
+
+def test_a_fit_is_not_resumed_with_reviews_of_other_moments_of_the_same_weeks(
+    market: Marketplace, tmp_path: Path
+) -> None:
+    reviews = market.reviews[:600]
+    later = reviews.assign(timestamp=reviews["timestamp"] + (np.arange(600) == 300))
+    assert np.array_equal(rl.read_reviews(reviews).coordinates, rl.read_reviews(later).coordinates)
+    detector = rl.RingDetector(rank=2, epochs=2)
+
+    def stop(info: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        detector.fit(reviews, checkpoint=tmp_path / "m", callback=stop)
+    said = "cannot be resumed: the reviews changed in nothing but their exact times .the week is the same."
+    with pytest.raises(ResumeError, match=said):
+        detector.fit(later, checkpoint=tmp_path / "m", resume=True)
+    resumed = detector.fit(reviews.sample(frac=1, random_state=0), checkpoint=tmp_path / "m", resume=True)
+    assert rl.load(tmp_path / "m").batches_[0].content == content_of(rl.read_reviews(reviews))
+    with pytest.raises(ResumeError, match=r"its model is complete, and another than this .*the reviews"):
+        detector.fit(later, checkpoint=tmp_path / "m", resume=True)
+    with pytest.warns(RingleaderWarning, match="taken in before"):
+        resumed.partial_fit(reviews)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no pipes by name")

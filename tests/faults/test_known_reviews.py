@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import ringleader as rl
+from ringleader.cli.app import app
 from ringleader.datasets import Marketplace
 from ringleader.errors import RingleaderWarning
 from ringleader.snapshot.batches import content_of
+from ringleader.tensor.overlap import duplicates
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -122,6 +125,37 @@ def test_reviews_that_are_known_are_left_out_and_those_of_a_batch_count_as_often
         detector.partial_fit(row)
     assert detector.tensor_.n_reviews == 1003
     assert sum(batch.reviews for batch in detector.batches_) == 1003
+
+
+def test_the_command_says_how_many_of_a_batch_are_known_and_how_many_are_there_twice(
+    model: Path, market: Marketplace, tmp_path: Path, ringleader: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    market.reviews[820:1240].to_csv(tmp_path / "overlap.csv", index=False)
+    app(["update", str(model), str(tmp_path / "overlap.csv")], standalone_mode=False)
+    assert "180 of 420 reviews were known already and were left out; --again counts them" in capsys.readouterr().out
+    rows = market.reviews[1240:1300]
+    pd.concat([rows, rows[:7], rows[:2], market.reviews[1239:1240]]).to_csv(tmp_path / "twice.csv", index=False)
+    counted = ringleader("update", model, tmp_path / "twice.csv")
+    assert (counted["new_reviews"], counted["known_already"], counted["duplicates"]) == (69, 1, 9)
+    assert counted["warnings"] == [
+        "1 of 70 reviews was known already and was left out; --again counts it once more",
+        "9 of 70 reviews repeat another one of the same batch in everything; they were counted",
+    ]
+    with pytest.warns(
+        RingleaderWarning, match="1 of 2 reviews repeats another one of the same batch in everything; it"
+    ):
+        rl.load(model).partial_fit(market.reviews.iloc[[1300, 1300]])
+
+
+@pytest.mark.parametrize("columns", [["timestamp"], ["rating"], ["timestamp", "rating"], []])
+def test_duplicates_of_a_tensor_are_those_of_its_table(columns: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, 4, 400) for name in ("reviewer", "product", "rating")})
+    table = table.assign(timestamp=1_500_000_000 + rng.integers(0, 3, 400)).drop(columns=columns)
+    tensor = rl.read_reviews(table.assign(reviewer="r" + table["reviewer"].astype(str)))
+    assert duplicates(tensor) == table.duplicated().sum() > 0
+    if tensor.binned_modes:
+        assert duplicates(replace(tensor, exact=None)) == 0  # nobody knows
 
 
 def test_what_is_left_out_moves_nobody(model: Path, market: Marketplace) -> None:

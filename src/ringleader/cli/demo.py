@@ -73,7 +73,7 @@ def command(
     config = model.model_config(tensor)
     entries = tensor.n_cells * (1 + config.negatives)
     with stop_signals(), sweep_bar(entries, quiet=as_json) as bar:
-        model.fit(tensor, known, callback=bar, checkpoint=target / "model")
+        model.fit(tensor, known, callback=bar, checkpoint=target / "model", overwrite=overwrite)
     truth = read_labels(target / "truth.csv")
     story = _story(model, truth)
     page = write_report(model, target / "report.html", overwrite=overwrite)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +25,7 @@ from ringleader.cli.options import (
 )
 from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
-from ringleader.errors import DeviceError, ModelFileError, SettingsError
+from ringleader.errors import DeviceError, SettingsError
 from ringleader.runtime.machine import now
 from ringleader.wording import counted, harmless
 
@@ -114,9 +113,8 @@ def command(
     from ringleader.detector import RingDetector
     from ringleader.known.covariates import read_covariates
     from ringleader.runtime.peers import started
+    from ringleader.snapshot.resume import check_place
 
-    if resume and overwrite:
-        raise SettingsError("--resume and --overwrite exclude each other")
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -132,10 +130,10 @@ def command(
         device=device,
         random_state=seed,
     )
-    _check_place(out, resume=resume, overwrite=overwrite)
+    check_place(out, resume=resume, overwrite=overwrite)
     cluster = cluster_of(ray, workers)
     with locked(out, "fit", wait=wait, create=True):
-        _check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
+        check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()
         events = as_json and cluster is not None and not VOICE.quiet
         with run_warnings(quiet=as_json, events=events), started(cluster) as running:
@@ -145,7 +143,9 @@ def command(
             if events:
                 say_event("read", cells=tables.tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
             known = read_covariates(covariates, encoding=reading.encoding) if covariates else None
-            _learn(detector, tables, known, out, running, resume=resume, keep=keep, as_json=as_json)
+            _learn(
+                detector, tables, known, out, running, resume=resume, overwrite=overwrite, keep=keep, as_json=as_json
+            )
     summary = _summary(detector, out, time.perf_counter() - began)
     summary |= {"rejected": tables.rejected, "warnings": tables.warnings}
     if as_json:
@@ -162,6 +162,7 @@ def _learn(
     runtime: Workers | None,
     *,
     resume: bool,
+    overwrite: bool,
     keep: int,
     as_json: bool,
 ) -> None:
@@ -186,6 +187,7 @@ def _learn(
                 callback=callback,
                 checkpoint=out,
                 resume=resume,
+                overwrite=overwrite,
                 at=now(),
                 keep=keep,
                 runtime=runtime,
@@ -221,25 +223,6 @@ def _prevalence(texts: list[str]) -> float | dict[str, float] | None:
     if "" in shares and len(shares) > 1:
         raise SettingsError("--prevalence names a share for all modes and others by name; give one or the other")
     return shares.get("", shares or None)
-
-
-def _check_place(out: str, *, resume: bool, overwrite: bool) -> None:
-    """Refuses to write over anything that is not meant to go."""
-    from ringleader.runtime.stores import local_path
-    from ringleader.snapshot import folder as store
-
-    path = local_path(out)
-    if store.is_free(out):
-        return
-    if path is not None and not Path(path).is_dir():
-        raise ModelFileError(f"{out} is a file; give a folder for the model")
-    if overwrite:
-        if not store.is_model(out):
-            raise ModelFileError(f"{out} is no model, so it is not overwritten; choose another folder")
-    elif not resume:
-        if not store.is_model(out):
-            raise ModelFileError(f"{out} holds other things than a model; choose another folder")
-        raise ModelFileError(f"{out} exists; go on with it by --resume, or replace it by --overwrite")
 
 
 def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]:

@@ -112,7 +112,8 @@ def _take_in(
     if taken.batch is not None:
         save(taken.snapshot, model, stored, keep=keep)
     repeats = []  # what was known before; the rest was said when it was read
-    repeats += [said for said in (taken.said("--again"), taken.said_of_alike()) if said is not None]
+    said = (taken.said("--again"), taken.said_of_alike(), taken.said_of_duplicates())
+    repeats += [sentence for sentence in said if sentence is not None]
     if taken.repeated_labels and new_labels is not None:
         repeats.append(f"the model knew {counted(len(new_labels), 'label')} as given")
     after, aligned = taken.snapshot.tensor, taken.snapshot.aligned
@@ -126,6 +127,7 @@ def _take_in(
         "reviews": after.n_reviews,
         "new_reviews": taken.reviews - taken.known,
         "counted_again": taken.known - taken.left_out,
+        "duplicates": taken.duplicates,
         "cells": after.n_cells,
         "new_entities": {mode: n - o for mode, n, o in zip(after.modes, after.shape, before.shape, strict=True)},
         "labels": aligned.n_labels,

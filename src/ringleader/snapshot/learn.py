@@ -47,7 +47,7 @@ from ringleader.snapshot.parameters import (
     seed_of,
 )
 from ringleader.snapshot.parts import Checkpoint, is_large, load
-from ringleader.snapshot.resume import at_its_device, resumable, what_changed
+from ringleader.snapshot.resume import at_its_device, check_place, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
@@ -73,6 +73,7 @@ def learn(
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     command: str = "fit",
     at: str | None = None,
     keep: int = KEEP,
@@ -80,8 +81,8 @@ def learn(
 ) -> tuple[Snapshot, Stored | None]:
     """Fit a model. With ``checkpoint`` it is saved there after every sweep (see ``sweeps_apart``), and with ``resume``
     a fit that was stopped goes on to the same bits as one that was not. With ``runtime`` it sweeps on a cluster, to
-    the same bits too. Where another model is there, it stays until the new one is complete. Returns the model, and
-    where it is stored.
+    the same bits too. Another model there is refused without ``overwrite``, and stays until the new one is complete.
+    Returns the model, and where it is stored.
 
     reviews, labels, covariates : as they are read, or whatever ``read_reviews``, ``read_labels`` and
     ``read_covariates`` take.
@@ -90,6 +91,8 @@ def learn(
     """
     lock = nullcontext() if checkpoint is None else writing(checkpoint, create=True)
     with started(runtime) as workers, lock:
+        if checkpoint is not None:
+            check_place(checkpoint, resume=resume, overwrite=overwrite)
         how = (callback, checkpoint, resume, command, at, keep)
         return _learn(parameters, reviews, labels, covariates, *how, workers)
 

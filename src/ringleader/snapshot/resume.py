@@ -1,4 +1,4 @@
-"""Whether a stored fit may be resumed: fingerprints of what it was fitted to, and what differs."""
+"""Where a fit may be written, and whether a stored one may be resumed: fingerprints of its data, and what differs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ringleader.errors import ModelFileError, SettingsError
 from ringleader.kernels.protocol import unavailable
 from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.stores import local_path
 from ringleader.snapshot import folder as model_folder
+from ringleader.snapshot.batches import batch_with, batches_from
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.manifest import MANIFEST, UNFINISHED
 from ringleader.snapshot.meta import check_meta
 from ringleader.snapshot.place import place_of
 from ringleader.tensor.sparse import SparseTensor
-from ringleader.wording import json_ready
+from ringleader.wording import harmless, json_ready
 
 FREE_TO_CHANGE = ("threads",)
 """Settings that do not change the result, so that a fit may be resumed with others."""
 INTERCHANGEABLE = ("numba", "cuda", "cuda-emulated")
 """Backends that go on with each other's fits; the last bits of the result then differ."""
+
+
+def check_place(folder: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
+    """Refuses a folder for a fit that holds anything that is not meant to go."""
+    if resume and overwrite:
+        raise SettingsError("--resume and --overwrite exclude each other")
+    if model_folder.is_free(folder):
+        return
+    path = local_path(folder)
+    if path is not None and not os.path.isdir(path):
+        raise ModelFileError(f"{folder} is a file; give a folder for the model")
+    if overwrite:
+        if not model_folder.is_model(folder):
+            raise ModelFileError(f"{folder} is no model, so it is not overwritten; choose another folder")
+    elif not resume:
+        if not model_folder.is_model(folder):
+            raise ModelFileError(f"{folder} holds other things than a model; choose another folder")
+        raise ModelFileError(f"{folder} exists; go on with it by --resume, or replace it by --overwrite")
 
 
 def resumable(folder: str | os.PathLike[str]) -> Stored | None:
@@ -66,8 +87,12 @@ def what_changed(
 ) -> list[str]:
     """Why a stored fit is another than one of these data and settings; empty where it is the same."""
     reasons = []
+    batches = batches_from(stored.meta.get("batches", ()))
     if stored.meta["data"] != tensor_fingerprint(tensor):
         reasons.append("the reviews changed")
+    elif len(batches) == 1 and batches[0].content is not None and batch_with(batches, tensor) is None:
+        bins = " and ".join(map(harmless, tensor.binned_modes))
+        reasons.append(f"the reviews changed in nothing but their exact times (the {bins} is the same)")
     if (stored.meta["labels"] or {}).get("fingerprint") != labels_fingerprint(labels):
         reasons.append("the labels changed")
     if stored.meta["covariates"] != covariates_fingerprint(covariates):

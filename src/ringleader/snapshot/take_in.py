@@ -11,7 +11,7 @@ from ringleader.snapshot.batches import Batch, batch_with, content_of
 from ringleader.snapshot.learn import as_labels
 from ringleader.snapshot.snapshot import Snapshot
 from ringleader.snapshot.update import encode_new, update
-from ringleader.tensor.overlap import overlap, without
+from ringleader.tensor.overlap import duplicates, overlap, without
 from ringleader.version import __version__
 from ringleader.wording import counted, harmless
 
@@ -26,6 +26,7 @@ class TakenIn(NamedTuple):
     reviews  : how many reviews the batch has; ``known`` of them the model had, ``left_out`` of those were not counted
     by_cell  : how many are known by their cell alone (the same week), since the model does not hold their exact time
     alike    : how many that were counted differ from known ones in nothing but their exact time
+    duplicates : how many that were counted are exact copies of others that were
     """
 
     snapshot: Snapshot
@@ -37,6 +38,7 @@ class TakenIn(NamedTuple):
     left_out: int = 0
     by_cell: int = 0
     alike: int = 0
+    duplicates: int = 0
 
     def said_of_alike(self) -> str | None:
         """That reviews were counted which may be known ones with another time, as of a file of days; None without."""
@@ -46,6 +48,14 @@ class TakenIn(NamedTuple):
         bins = " and ".join(map(harmless, self.snapshot.tensor.binned_modes))
         counts = "it was" if self.alike == 1 else "they were"
         return f"{these} from known ones in nothing but the exact time (the {bins} is the same); {counts} counted"
+
+    def said_of_duplicates(self) -> str | None:
+        """That reviews were counted which are in the batch more than once; None without."""
+        if not self.duplicates:
+            return None
+        these = f"{self.duplicates:,} of {counted(self.reviews, 'review')}"
+        repeats, counts = ("repeats", "it was") if self.duplicates == 1 else ("repeat", "they were")
+        return f"{these} {repeats} another one of the same batch in everything; {counts} counted"
 
     def said(self, again: str) -> str | None:
         """Which of the reviews the model had, and what came of them; None where it had none.
@@ -110,7 +120,7 @@ def take_in(
     fresh = table if again or not known.any() else without(table, known)
     left_out = table.n_reviews - fresh.n_reviews
     repeated = batch_with(snapshot.batches, table) if left_out and not fresh.n_reviews else None
-    counts = (repeated, repeats_labels, table.n_reviews, int(known.sum()), left_out, by_cell, alike)
+    counts = (repeated, repeats_labels, table.n_reviews, int(known.sum()), left_out, by_cell, alike, duplicates(fresh))
     if not fresh.n_reviews and (newer is None or repeats_labels):
         return TakenIn(snapshot, None, *counts)
     batch = replace(batch, known=int(known.sum()), left_out=left_out)

@@ -60,6 +60,15 @@ def overlap(old: SparseTensor, new: SparseTensor) -> Overlap:
     return Overlap(known, int(by_cell.sum()) if new.binned_modes else 0, int(alike.sum()))
 
 
+def duplicates(tensor: SparseTensor) -> int:
+    """How many reviews are exact copies of others of the tensor; what is in one bin is none without its exact value."""
+    if tensor.exact is None:
+        return 0 if tensor.binned_modes else tensor.n_reviews - tensor.n_cells
+    cell = np.repeat(np.arange(tensor.n_cells), tensor.counts)
+    told = tensor.exact != UNKNOWN
+    return int(np.count_nonzero(_copies(cell[told], tensor.exact[told])))
+
+
 def without(tensor: SparseTensor, rows: Bools) -> SparseTensor:
     """The tensor without some of its reviews. rows : (n_reviews,), cell after cell."""
     cell = np.repeat(np.arange(tensor.n_cells), tensor.counts)
