@@ -31,7 +31,10 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return review_files(tmp_path_factory.mktemp("reviews"))
 
 
-@pytest.mark.parametrize(("learner", "count"), [("natural-gradient", 2), ("natural-gradient", 16), ("online-em", 3)])
+@pytest.mark.parametrize(
+    ("learner", "count"),
+    [("natural-gradient", 2), pytest.param("natural-gradient", 16, marks=pytest.mark.slow), ("online-em", 3)],
+)
 def test_workers_write_the_folder_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, count: int, learner: str
 ) -> None:
@@ -85,7 +88,15 @@ def test_the_driver_writes_where_workers_cannot(
     assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
 
 
-def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: Path, reviews: Path) -> None:
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "_judge",
+        "the last",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("_keep_evidence", "_label_free", "_cores")),
+    ],
+)
+def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: Path, reviews: Path, lost: str) -> None:
     class Counted(Mortal):
         """Notes the programs that it runs."""
 
@@ -99,10 +110,10 @@ def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: 
     known = pd.DataFrame({"mode": "reviewer", "entity": names, "label": np.arange(20) % 2})
     detector.fit(reviews, known, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
     last = len(programs) - programs[::-1].index("write_held")  # when what was written before is let go of
-    for call in (*(programs.index(name) + 1 for name in ("_keep_evidence", "_label_free", "_judge", "_cores")), last):
-        with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
-            detector.fit(reviews, known, checkpoint=tmp_path / str(call), runtime=Mortal(2, {call}))
-        assert folder_bytes(tmp_path / str(call)) == folder_bytes(tmp_path / "one")
+    call = last if lost == "the last" else programs.index(lost) + 1
+    with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
+        detector.fit(reviews, known, checkpoint=tmp_path / "other", runtime=Mortal(2, {call}))
+    assert folder_bytes(tmp_path / "other") == folder_bytes(tmp_path / "one")
 
 
 def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path, reviews: Path) -> None:

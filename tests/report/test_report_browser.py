@@ -19,7 +19,7 @@ AXE = Path(__file__).resolve().parents[1] / "axe" / "axe.min.js"
 """The accessibility checker, axe-core 4.14, under its own licence beside it."""
 PRINTED = 12
 """Pages of paper that the report may take."""
-VIOLATIONS = "axe.run(document).then(found => found.violations.map(v => v.id))"
+VIOLATIONS = "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map(v => v.id))"
 VIEWS = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "phone": ("light", 390, 844)}
 
 

@@ -30,14 +30,14 @@ def command(
 
     Example: ringleader serve model
     """
+    if local_path(model) is None:
+        raise SettingsError(f"the console needs a model on this machine: copy {model} to a folder here, and serve that")
     try:
         from ringleader.console.server import Running, is_loopback, serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "ringleader":
             raise
         raise SettingsError(INSTALL) from error
-    if local_path(model) is None:
-        raise SettingsError(f"the console needs a model on this machine: copy {model} to a folder here, and serve that")
     from ringleader.snapshot.folder import is_model
 
     if not is_loopback(host):
