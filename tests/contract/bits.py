@@ -82,6 +82,8 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     made["topic_counts"] = [counts]
     codes, numbers = rng.integers(0, 5, 27).astype(np.int32), rng.normal(size=(27, 3))
     made["sums_by_code"] = [backend.sums_by_code(codes, part, 6) for part in (numbers, numbers[:, 0])]
+    made["sums_of_rows"] = [backend.sums_of_rows(codes, rng.integers(0, 27, 27), numbers, 6)]
+    made["halved_sums"] = [backend.halved_sums(codes, numbers, 6, 2.0**30, 2.0**60)]
     made["dense_ranks"] = list(backend.dense_ranks(rng.integers(0, 40, 27), 41))
     made["top_sums"] = [backend.top_sums(codes, numbers[:, 0], 6, 3)]
     made["largest_bursts"] = list(_bursts(backend, rng))

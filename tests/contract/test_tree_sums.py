@@ -14,7 +14,7 @@ from ringleader.kernels import protocol
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, no_statistics, no_terms, plan_blocks
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
-from ringleader.shares.runs import sums_by_code
+from ringleader.shares.runs import halved_sums, sums_by_code
 from ringleader.signals.lockstep.meetings import ranks
 
 numba = get_backend("numba", 1)
@@ -152,6 +152,25 @@ def test_sums_by_code_have_the_bits_of_bincount(
 
 @hypothesis.settings(max_examples=100, deadline=None)
 @hypothesis.given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 10), st.integers(0, 2**32 - 1))
+def test_sums_of_rows_and_of_halves_are_added_one_by_one(n: int, size: int, width: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, places = rng.normal(size=(7, width)), rng.integers(0, 7, n).astype(rng.choice([np.int32, np.int64]))
+    codes = rng.integers(0, size, n)
+    scale, finer = 2.0 ** rng.integers(0, 40), 2.0 ** rng.integers(40, 70)
+    sums, halves = np.zeros((size, width)), np.zeros((2, size, width))
+    for code, place in zip(codes, places, strict=True):
+        sums[code] += rows[place]
+        upper = np.rint(rows[place] * scale)
+        halves[0, code] += upper
+        halves[1, code] += np.rint((rows[place] - upper / scale) * finer)
+    for backend in (numba, get_backend("reference")):
+        np.testing.assert_array_equal(backend.sums_of_rows(codes, places, rows, size), sums)
+        np.testing.assert_array_equal(backend.halved_sums(codes, rows[places], size, scale, finer), halves)
+    np.testing.assert_array_equal(halved_sums(codes, rows[places], size, scale, finer), halves)
+
+
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 10), st.integers(0, 2**32 - 1))
 def test_sums_of_the_largest_have_the_bits_of_sorting(n: int, size: int, most: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     codes, values = rng.integers(0, size, n).astype(np.int32), rng.choice(np.append(rng.normal(size=9), 0.0), n)
@@ -183,3 +202,7 @@ def test_codes_beyond_their_size_are_refused() -> None:
     for codes in ([0, 3], [-1, 0]):
         with pytest.raises(ValueError, match="size 3"):
             numba.sums_by_code(np.array(codes), np.ones(2), 3)
+        with pytest.raises(ValueError, match="size 3"):
+            numba.sums_of_rows(np.array(codes), np.array([0, 0]), np.ones((1, 2)), 3)
+        with pytest.raises(ValueError, match="size 3"):
+            numba.sums_of_rows(np.array([0, 0]), np.array(codes), np.ones((3, 2)), 9)

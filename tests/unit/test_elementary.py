@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from fractions import Fraction
+from unittest import mock
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from scipy import special
 
 from ringleader.kernels import elementary
+from ringleader.kernels.protocol import get_backend
 
 RNG = np.random.default_rng(0)
 ANY = np.concatenate([np.exp(RNG.uniform(-700, 700, 9000)), RNG.uniform(0.5, 2, 9000), [5e-324, 1e-310, 1.0]])
@@ -71,6 +75,20 @@ def test_neither_the_shape_nor_the_place_in_an_array_changes_a_bit() -> None:
     np.testing.assert_array_equal(elementary.exp(table.T), made.T)
     np.testing.assert_array_equal(elementary.exp(table[1::3, 2]), made[1::3, 2])
     assert elementary.log(np.zeros((0, 3))).shape == (0, 3)
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(st.lists(st.floats(width=64)), st.integers(0, 5), st.integers(0, 2**32 - 1))
+def test_compiled_logarithms_have_the_bits_of_numpy(odd: list[float], more: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.choice(np.concatenate([ANY, SMALL, 1.0 + SMALL, rng.integers(0, 99, 99)]), elementary.MANY + more)
+    x[rng.permutation(len(x))[: len(odd)]] = odd
+    get_backend()  # loads the kernels
+    for name in ("log", "log1p"):
+        function = getattr(elementary, name)
+        with mock.patch.dict(elementary.KERNELS, clear=True):
+            expected = function(x)
+        np.testing.assert_array_equal(function(x).view(np.int64), expected.view(np.int64))
 
 
 def test_the_bits_are_those_that_are_written_down() -> None:

@@ -12,7 +12,7 @@ from ringleader.datasets import taste_market
 from ringleader.datasets.tastes import Rings
 from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
-from ringleader.signals.lockstep.tastes import attraction, find_tastes, find_topics
+from ringleader.signals.lockstep.tastes import attractions, find_tastes, find_topics
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -153,7 +153,7 @@ def test_how_topics_attract_is_a_count_of_meetings() -> None:
     seats = [np.bincount(topic[who[side]], minlength=2) for side in (boost, ~boost)]
     expected = np.outer(*seats) * total / (seats[0].sum() * seats[1].sum())
     wanted = (met + met.T + 1000) / (expected + expected.T + 1000)
-    found = attraction(tensor, 0, np.eye(2)[topic], boost, ~boost, LockstepSettings())
+    (found,) = attractions(tensor, 0, np.eye(2)[topic], [(boost, ~boost)], LockstepSettings())
     np.testing.assert_allclose(found, wanted)
 
 

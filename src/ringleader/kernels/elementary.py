@@ -15,9 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats
+from ringleader.kernels.layout import read_only
 
 PIECE = 8192
 """Numbers at a time: what lies between two steps then stays in a processor's cache."""
+
+MANY = 20_000
+"""Numbers from which a compiled kernel takes them, where one is loaded: it takes a seventh of the time."""
+
+KERNELS: dict[str, Callable[[Floats, float, Floats], float]] = {}
+"""Compiled functions by name (``numba/logarithms``), from when they are loaded: whoever only asks a stored model need
+not wait for them."""
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _MIDDLE = np.int64(0x3FE6A09E667F3BCD)  # the bits of the root of 1/2
@@ -44,10 +52,15 @@ class Elementary(Protocol):
     def __call__(self, x: npt.NDArray[Any]) -> Floats: ...
 
 
-def _by_pieces(function: Callable[[Floats], Floats], of_one: Callable[[float], float] | None = None) -> Elementary:
+def _by_pieces(
+    function: Callable[[Floats], Floats],
+    of_one: Callable[[float], float] | None = None,
+    compiled: tuple[str, float] | None = None,
+) -> Elementary:
     """Of a function of flat arrays, one of anything: in pieces, in the shape that was given, a number of a number.
 
     of_one : the same of a number, with the same bits, where arrays would be slow.
+    compiled : its name among ``KERNELS``, which know finite numbers that are larger than the number behind it.
     """
 
     def whole(x: Any) -> Any:
@@ -58,6 +71,8 @@ def _by_pieces(function: Callable[[Floats], Floats], of_one: Callable[[float], f
         with np.errstate(all="ignore"):
             if len(flat) <= PIECE:
                 made = function(flat)
+            elif compiled and len(flat) >= MANY and compiled[0] in KERNELS:
+                made = _compiled(*compiled, function, np.ascontiguousarray(flat))
             else:
                 made = np.empty(len(flat))
                 for begin in range(0, len(flat), PIECE):
@@ -65,6 +80,17 @@ def _by_pieces(function: Callable[[Floats], Floats], of_one: Callable[[float], f
         return made.reshape(values.shape)[()]
 
     return whole
+
+
+def _compiled(name: str, beyond: float, function: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """``function`` by a compiled kernel; by itself of the numbers that the kernel does not know."""
+    made, whole = np.empty(len(x)), len(x) // 4 * 4
+    known = KERNELS[name](read_only(x[:whole]), beyond, made[:whole])
+    made[whole:] = function(x[whole:])
+    if known < whole:
+        rare = np.flatnonzero(~((x > beyond) & (x < np.inf)))
+        made[rare] = function(x[rare])
+    return made
 
 
 def _polynomial(x: Floats, coefficients: tuple[float, ...]) -> Floats:
@@ -166,8 +192,8 @@ def _logit(x: Floats) -> Floats:
 
 
 exp = _by_pieces(_exp)
-log = _by_pieces(_log, _log_of_one)
-log1p = _by_pieces(_log1p)
+log = _by_pieces(_log, _log_of_one, ("log", float(np.nextafter(_LEAST, 0.0))))
+log1p = _by_pieces(_log1p, compiled=("log1p", -1.0))
 expm1 = _by_pieces(_expm1)
 logistic = _by_pieces(_logistic)
 log_logistic = _by_pieces(_log_logistic)

@@ -117,6 +117,12 @@ class Backend(Protocol):
     def sums_by_code(self, codes: Any, values: Any, size: int) -> Floats:
         """Sums of values (n,) or (n, m) by their codes, which are below ``size``: (size, ...), added as they come."""
 
+    def sums_of_rows(self, codes: Any, places: Any, rows: Floats, size: int) -> Floats:
+        """Sums by code, below ``size``, of the row at each place of ``rows`` (m, K): (size, K), added as they come."""
+
+    def halved_sums(self, codes: Any, values: Floats, size: int, scale: float, finer: float) -> Floats:
+        """Sums by code of the two whole numbers that each of values (n, K) is cut into: (2, size, K)."""
+
     def top_sums(self, codes: Any, values: Floats, size: int, most: int) -> Floats:
         """Sums of the ``most`` largest values of each code below ``size``, largest first, values below 0 as 0."""
 

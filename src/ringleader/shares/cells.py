@@ -18,12 +18,9 @@ import pyarrow as pa
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
-from ringleader.shares.runs import Runs, run_length, sums_by_code
+from ringleader.shares.runs import Runs, halved_sums, run_length, sums_by_code
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
-
-ROWS_AT_ONCE = 16_384
-"""Rows of values that are cut up at a time: so many stay near the processor."""
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -185,15 +182,9 @@ class CellShare:
         most = max(gather(self.peers, float(np.abs(columns).max(initial=0.0))))
         bits = 53 - self.count(len(values)).bit_length()
         scale = 2.0 ** (bits - math.frexp(most)[1])
-        total, step = np.zeros((2, size, columns.shape[1])), max(ROWS_AT_ONCE, size)
-        for begin in range(0, len(columns), step):
-            rows, some = columns[begin : begin + step], keys[begin : begin + step]
-            upper = np.rint(rows * scale)
-            lower = np.rint((rows - upper / scale) * (scale * 2.0**bits))
-            for own, part in zip(total, (upper, lower), strict=True):
-                own += sums_by_code(some, part, size)
-        upper, lower = self.count(total)
-        return np.asarray(upper / scale + lower / (scale * 2.0**bits)).reshape(size, *values.shape[1:])
+        finer = scale * 2.0**bits
+        upper, lower = self.count(halved_sums(keys, columns, size, scale, finer))
+        return np.asarray(upper / scale + lower / finer).reshape(size, *values.shape[1:])
 
     def cell_total(self, values: Array) -> Floats:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""

@@ -21,6 +21,9 @@ from ringleader.runtime.peers import Peers, gather
 MANY_VALUES = 20_000
 """Values from which a compiled kernel adds them up, where it is loaded."""
 
+ROWS_AT_ONCE = 16_384
+"""Rows of values that are cut up at a time: so many stay near the processor."""
+
 RUNS = 1024
 """Runs of entities, at the most, that a sum over a mode is made of."""
 
@@ -83,3 +86,20 @@ def sums_by_code(codes: Array, values: Array, size: int) -> Floats:
         return np.asarray(np.bincount(codes, weights=values, minlength=size), np.float64)
     sums = [np.bincount(codes, weights=column, minlength=size) for column in values.T]
     return np.asarray(np.stack(sums, axis=1) if sums else np.zeros((size, 0)), np.float64)
+
+
+def halved_sums(codes: Array, values: Floats, size: int, scale: float, finer: float) -> Floats:
+    """Sums by code of the two whole numbers that each of values (n, m) is cut into, (2, size, m): the upper one in
+    units of 1 / scale, and what it leaves in units of 1 / finer.
+    """
+    kernels = loaded_kernels() if values.size >= MANY_VALUES else None
+    if kernels is not None:
+        return kernels.halved_sums(codes, values, size, scale, finer)
+    total, step = np.zeros((2, size, values.shape[1])), max(ROWS_AT_ONCE, size)
+    for begin in range(0, len(values), step):
+        rows, some = values[begin : begin + step], codes[begin : begin + step]
+        upper = np.rint(rows * scale)
+        lower = np.rint((rows - upper / scale) * finer)
+        for own, part in zip(total, (upper, lower), strict=True):
+            own += sums_by_code(some, part, size)
+    return total

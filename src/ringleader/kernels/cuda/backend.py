@@ -85,7 +85,7 @@ class CudaBackend:
         self.often_met, self.lockstep_of_met = host.often_met, host.lockstep_of_met
         self.topic_counts, self.sums_by_code = host.topic_counts, host.sums_by_code
         self.largest_bursts, self.top_sums = host.largest_bursts, host.top_sums
-        self.dense_ranks = host.dense_ranks
+        self.dense_ranks, self.sums_of_rows, self.halved_sums = host.dense_ranks, host.sums_of_rows, host.halved_sums
         every = [DeviceCopies(device) for device in self.devices]
         self._copies, self._streaming, self._replicas = every[0], Streaming(every), Replicas(every)
         self._here, self._at, self._back, self._launch = every[0].here, every[0].at, every[0].back, every[0].launch

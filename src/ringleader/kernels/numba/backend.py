@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.kernels import elementary
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Statistics, Terms, View, read_only
@@ -14,6 +15,7 @@ from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import bursts as compiled_bursts
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import grouped as compiled_grouped
+from ringleader.kernels.numba import logarithms as compiled_logarithms
 from ringleader.kernels.numba import pairs as compiled_pairs
 from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
@@ -22,6 +24,8 @@ from ringleader.runtime.executor import Threads
 
 INLINE = 20_000
 """Positions below which a call stays on the caller's thread: starting threads would cost more."""
+
+elementary.KERNELS.update(log=compiled_logarithms.log, log1p=compiled_logarithms.log1p)
 
 
 class NumbaBackend(HostArrays):
@@ -35,6 +39,8 @@ class NumbaBackend(HostArrays):
     head_moments = staticmethod(head_moments)
     largest_bursts = staticmethod(compiled_bursts.largest_bursts)
     sums_by_code = staticmethod(compiled_grouped.sums_by_code)
+    sums_of_rows = staticmethod(compiled_grouped.sums_of_rows)
+    halved_sums = staticmethod(compiled_grouped.halved_sums)
     top_sums = staticmethod(compiled_grouped.top_sums)
     dense_ranks = staticmethod(compiled_grouped.dense_ranks)
     stable_order = staticmethod(compiled_pairs.stable_order)

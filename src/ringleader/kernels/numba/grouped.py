@@ -11,9 +11,13 @@ from numba import njit
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.layout import read_only
 from ringleader.kernels.numba.elementary import OUTER
+from ringleader.kernels.numba.lanes import fetch, start
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
+AHEAD, LINE = 12, 8
+"""Rows by which memory is asked for before it is read, and numbers of a line of the cache."""
 
 Kernel = Callable[..., Any]
 compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
@@ -53,6 +57,58 @@ def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
     _check(codes, values, size)
     numbers = read_only(np.ascontiguousarray(values, np.float64))
     (_add_numbers if values.ndim == 1 else _add_rows)(read_only(np.ascontiguousarray(codes)), numbers, sums)
+    return sums
+
+
+@compiled
+def _add_chosen(codes: Any, places: Any, rows: Any, sums: Any) -> None:
+    width, last = rows.shape[1], len(codes) - 1
+    memory = start(sums)
+    for i in range(len(codes)):
+        later = np.int64(codes[min(i + AHEAD, last)]) * width
+        for k in range(0, width, LINE):
+            fetch(memory, later + k)
+        code, place = codes[i], places[i]
+        for k in range(width):
+            sums[code, k] += rows[place, k]
+
+
+def sums_of_rows(codes: Any, places: Any, rows: Any, size: int) -> Floats:
+    """Sums by code, below ``size``, of the row at each place of ``rows`` (m, K): (size, K), added as they come.
+
+    Same as: ``reference.grouped.sums_of_rows``.
+    """
+    sums = np.zeros((size, rows.shape[1]))
+    if len(codes):
+        _check(codes, places, size)
+        _check(places, codes, len(rows))
+        whole, chosen = (read_only(np.ascontiguousarray(part)) for part in (codes, places))
+        _add_chosen(whole, chosen, read_only(np.ascontiguousarray(rows, np.float64)), sums)
+    return sums
+
+
+@compiled
+def _add_halves(codes: Any, values: Any, scale: float, finer: float, upper: Any, lower: Any) -> None:
+    for i in range(len(codes)):
+        code = codes[i]
+        for k in range(values.shape[1]):
+            high = np.rint(values[i, k] * scale)
+            upper[code, k] += high
+            lower[code, k] += np.rint((values[i, k] - high / scale) * finer)
+
+
+def halved_sums(codes: Any, values: Any, size: int, scale: float, finer: float) -> Floats:
+    """Sums by code, below ``size``, of the two whole numbers that each of values (n, K) is cut into: (2, size, K).
+
+    scale : of the first of them. finer : of the second, which is of what the first leaves.
+
+    Same as: ``reference.grouped.halved_sums``.
+    """
+    sums = np.zeros((2, size, values.shape[1]))
+    if len(codes):
+        _check(codes, values, size)
+        numbers = read_only(np.ascontiguousarray(values, np.float64))
+        _add_halves(read_only(np.ascontiguousarray(codes)), numbers, scale, finer, sums[0], sums[1])
     return sums
 
 

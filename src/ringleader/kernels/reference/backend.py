@@ -24,6 +24,8 @@ class ReferenceBackend(HostArrays):
     support_of_groups = staticmethod(pairs.support_of_groups)
     largest_bursts = staticmethod(bursts.largest_bursts)
     sums_by_code = staticmethod(grouped.sums_by_code)
+    sums_of_rows = staticmethod(grouped.sums_of_rows)
+    halved_sums = staticmethod(grouped.halved_sums)
     top_sums = staticmethod(grouped.top_sums)
     dense_ranks = staticmethod(grouped.dense_ranks)
     stable_order = staticmethod(pairs.stable_order)

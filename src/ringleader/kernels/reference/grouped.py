@@ -17,6 +17,18 @@ def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
     return np.asarray(np.stack(sums, axis=1) if sums else np.zeros((size, 0)), np.float64)
 
 
+def sums_of_rows(codes: Any, places: Any, rows: Any, size: int) -> Floats:
+    """See ``grouped.sums_of_rows``."""
+    return sums_by_code(codes, rows[places], size)
+
+
+def halved_sums(codes: Any, values: Any, size: int, scale: float, finer: float) -> Floats:
+    """See ``grouped.halved_sums``."""
+    upper = np.rint(values * scale)
+    lower = np.rint((values - upper / scale) * finer)
+    return np.stack([sums_by_code(codes, part, size) for part in (upper, lower)])
+
+
 def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
     """See ``grouped.top_sums``."""
     loud = np.flatnonzero(values > 0)

@@ -8,6 +8,7 @@ did *not* rate alike. A ring, however large, hardly has such meetings, so its to
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,8 +92,7 @@ def find_tastes(
     item = assign_roles(home.tensor, actor, settings.items).items[0]
     topics = find_topics(home, actor, item, settings.topics)
     met = ((boost, boost), (boost, ~boost), (attack, ~attack))
-    threads = _threads(home.n_cells) if home.alone else Threads(1)  # processes talk to each other in one order
-    alike, *across = threads.map(lambda pair: attraction(home, actor, topics.shares, *pair, settings), met)
+    alike, *across = attractions(home, actor, topics.shares, met, settings)
     trust = np.clip((np.diag(across[0]) - 1.0) / np.maximum(np.diag(alike) - 1.0, 0.1), 0.0, 1.0)
     drawn = [product(topics.shares, matrix) for matrix in across]
     return Tastes(topics.shares, drawn[0], drawn[1], _pull(home, actor, item, topics, trust))
@@ -207,63 +207,89 @@ def _first_largest(home: CellShare, mode: int, values: Floats) -> int:
     return -max(gather(home.peers, mine))[1]
 
 
-def attraction(
+class Gatherings(NamedTuple):
+    """The cells of the items of one mode, by item and window, and the topics of their authors.
+
+    places : item, and window, as one number: (G,), ascending
+    group  : (n_cells,), which of them each cell is at
+    author : (n_cells,), the row of its author's topics in ``topics``
+    """
+
+    share: CellShare
+    places: Numbers
+    n_windows: int
+    group: Numbers
+    author: Codes
+    topics: Floats
+
+
+def attractions(
     cells: SparseTensor | CellShare,
     actor: int,
     shares: Floats,
-    first: Bools,
-    second: Bools,
+    pairs: Sequence[tuple[Bools, Bools]],
     settings: LockstepSettings,
-) -> Floats:
-    """How much oftener than by chance those of topic a and b meet, (K, K), symmetric: cells ``first`` with ``second``.
+) -> list[Floats]:
+    """How much oftener than by chance those of topic a and b meet, (K, K), symmetric: cells of one kind with another.
 
-    first, second : (n_cells,); the same, or apart. Chance is that of their window, whatever the topics.
+    pairs : of kinds of cells, (n_cells,) each; the same, or apart. Chance is that of their window, whatever the topics.
     """
     home, size = as_share(cells), shares.shape[1]
-    met, expected = np.zeros((size, size)), np.zeros((size, size))
-    for item in assign_roles(home.tensor, actor, settings.items).items:
-        there = home.by(item)
-        one = home.move(first, there)
-        own, by_chance = _met_on(
-            there, actor, shares, (one, one if second is first else home.move(second, there)), settings
-        )
-        met += own + own.T
-        expected += by_chance + by_chance.T
-    return np.asarray((met + MEETINGS_PRIOR) / (expected + MEETINGS_PRIOR))
+    threads = _threads(home.n_cells) if home.alone else Threads(1)  # processes talk to each other in one order
+    items = assign_roles(home.tensor, actor, settings.items).items
+    gathered = threads.map(lambda item: _gather_on(home.by(item), actor, shares, settings), items)
+    pieces = [(there, pair) for pair in pairs for there in gathered]
+    found = threads.map(lambda piece: _met_on(piece[0], home, actor, shares, piece[1], settings), pieces)
+    made = []
+    for at in range(0, len(found), len(items)):
+        met, expected = np.zeros((size, size)), np.zeros((size, size))
+        for own, by_chance in found[at : at + len(items)]:
+            met += own + own.T
+            expected += by_chance + by_chance.T
+        made.append(np.asarray((met + MEETINGS_PRIOR) / (expected + MEETINGS_PRIOR)))
+    return made
+
+
+def _gather_on(share: CellShare, actor: int, shares: Floats, settings: LockstepSettings) -> Gatherings:
+    cut = next(cuts_on(share.tensor, actor, share.mode, settings.replace(phases=1)))
+    places, group = ranks(share.own_codes(share.mode).astype(np.int64) * cut.n_windows + cut.windows)
+    who = share.tensor.coordinates[:, actor]
+    lookup = share.lookup(actor, who)
+    return Gatherings(share, places, cut.n_windows, group, lookup.places(who), lookup.rows(shares))
 
 
 def _met_on(
-    share: CellShare, actor: int, shares: Floats, chosen: tuple[Bools, Bools], settings: LockstepSettings
+    there: Gatherings,
+    home: CellShare,
+    actor: int,
+    shares: Floats,
+    kinds: tuple[Bools, Bools],
+    settings: LockstepSettings,
 ) -> tuple[Floats, Floats]:
     """How often topics a and b met on the items of one mode, and how often by chance, (K, K) each."""
-    tensor, same = share.tensor, chosen[0] is chosen[1]
-    places = next(cuts_on(tensor, actor, share.mode, settings.replace(phases=1)))
-    items = share.own_codes(share.mode).astype(np.int64)
-    distinct, group = ranks(items * places.n_windows + places.windows)
-    seats = [np.bincount(group[cells], minlength=len(distinct)) for cells in chosen[same:]]
-    seats = seats * 2 if same else seats
-    counts = (seats[0] >= 1 + same) & (seats[1] >= 1) & (np.maximum(*seats) <= settings.max_group)
-    place = np.cumsum(counts) - 1
-    item, window = np.divmod(distinct[counts], places.n_windows)
-    who = tensor.coordinates[:, actor]
-    lookup = share.lookup(actor, who)
-    met, rows = lookup.places(who), lookup.rows(shares)
+    share, group, same = there.share, there.group, kinds[0] is kinds[1]
+    chosen = [home.move(cells, share) for cells in kinds[same:]]
+    seats = [np.bincount(group[cells], minlength=len(there.places)) for cells in chosen]
+    counts = (seats[0] >= 1 + same) & (seats[-1] >= 1) & (np.maximum(seats[0], seats[-1]) <= settings.max_group)
+    numbers = np.cumsum(counts) - 1
+    item, window = np.divmod(there.places[counts], there.n_windows)
     sums: list[Floats] = []
-    for cells in chosen[same:]:
+    for cells in chosen:
         inside = np.flatnonzero(cells & counts[group])
-        sums.append(_graph(place[group[inside]], met[inside], (len(window), lookup.count)) @ rows)
-    sums = [sums[0], sums[-1]]
-    own = share.products(share.mode, item, sums[0], sums[1])
-    pairs = sums[0].sum(axis=1) * sums[1].sum(axis=1)
+        kernels = get_backend()
+        sums.append(kernels.sums_of_rows(numbers[group[inside]], there.author[inside], there.topics, len(window)))
+    left, right = sums[0], sums[-1]
+    own = share.products(share.mode, item, left, right)
+    pairs = left.sum(axis=1) * right.sum(axis=1)
     if same:  # nobody meets themselves
-        cells = chosen[0] & counts[group]
-        alone = share.added(actor, who[cells], np.ones(int(cells.sum())))
+        cells = np.flatnonzero(chosen[0] & counts[group])
+        alone = share.added(actor, share.tensor.coordinates[cells, actor], np.ones(len(cells)))
         own = own - share.products(actor, np.arange(len(shares)), shares * alone[:, None], shares)
-        pairs = pairs - sums[0].sum(axis=1)
-    left, right = (share.sums(window, one, places.n_windows) for one in sums)
-    met_there = share.sums(window, pairs, places.n_windows)
-    chance = met_there / np.maximum(left.sum(axis=1) * right.sum(axis=1), 1e-300)
-    return own, product((left * chance[:, None]).T, right)
+        pairs = pairs - left.sum(axis=1)
+    in_window = [share.sums(window, one, there.n_windows) for one in sums]
+    met_there = share.sums(window, pairs, there.n_windows)
+    chance = met_there / np.maximum(in_window[0].sum(axis=1) * in_window[-1].sum(axis=1), 1e-300)
+    return own, product((in_window[0] * chance[:, None]).T, in_window[-1])
 
 
 def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats) -> Floats:
