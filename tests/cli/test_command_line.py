@@ -88,6 +88,9 @@ def test_a_closed_connection_does_not_end_a_command_that_needs_some(folder: str,
 
 def test_the_version_is_one_line() -> None:
     assert ask("--version").stdout == f"ringleader {rl.__version__}\n"
+    words = [sys.executable, "-m", "ringleader", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"ringleader {rl.__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ringleader.datasets.tastes import KINDS
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -85,7 +87,10 @@ def test_hostile_names_are_shown_harmless(command: Run, tmp_path: Path) -> None:
 def test_generate_makes_markets_of_tastes(command: Run, tmp_path: Path) -> None:
     done = command("generate", "market", "--reviews", 9000, "--tastes", "--kind", "once", "--json", cwd=tmp_path)
     summary = json.loads(done.stdout)
-    assert summary["reviews"] >= 9000 and summary["abusive"]["seller"] == summary["rings"] == 40
+    assert summary["reviews"] > 9000 and summary["abusive"]["seller"] == summary["rings"] == 40
+    shown = " ".join(command("generate", "--help", cwd=tmp_path).stdout.replace("│", " ").split())
+    assert f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}" in shown
+    assert "With --tastes so many everyday ones" in shown
     assert sorted(path.name for path in (tmp_path / "market").iterdir()) == sorted(summary["files"])
 
 

@@ -155,7 +155,10 @@ def test_score_of_reviews_has_a_row_per_review(command: Run, model: Path, tmp_pa
     assert command("score", model, "--reviews", "--output", tmp_path / "r.parquet").returncode == 0
     frame = pd.read_parquet(tmp_path / "r.parquet")
     assert len(frame) == 5_000
-    assert {"reviewer", "product", "seller", "rating", "week", "log_odds", "evidence"} <= set(frame.columns)
+    ways = ["score", "log_odds", "evidence", "lockstep", "strangers", "crowd", "attack"]
+    assert list(frame.columns) == ["rank", "reviewer", "product", "seller", "rating", "week", "count", *ways]
+    attack = rl.load(model).snapshot_.signals.ratios.attack
+    assert sorted(frame["attack"]) == sorted(attack) and (frame.loc[frame["rating"] > 2, "attack"] == 0).all()
 
 
 def test_formulas_are_defused_in_csv_alone(command: Run, tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace, taste_market
-from ringleader.explain import Account, Mention, people
+from ringleader.explain import Account, Mention, habits, people
 from ringleader.explain.account import activity, believed
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import BY_CHANCE, alike, counterparts, surprise
 from ringleader.explain.phrases import counterpart_mode
+from ringleader.explain.sentences import NOTHING, kind_of
+from ringleader.judge import OWN_LABEL, UNREMARKABLE
 from ringleader.snapshot import Snapshot
 
 WEEK = 604_800
@@ -142,6 +144,45 @@ def test_reasons_for_raise_the_score_and_reasons_against_lower_it(snapshot: Snap
             assert amounts == sorted(amounts, key=lambda amount: -(amount or 0.0))
 
 
+@pytest.mark.parametrize("mode", ["seller", "reviewer"])
+def test_nothing_speaks_against_an_account_only_where_no_kind_of_reason_lowers_its_score(
+    snapshot: Snapshot, mode: str
+) -> None:
+    lowered = 0
+    for entity in first_of(snapshot, mode, 40):
+        explanation = snapshot.explain(mode, entity)
+        table = explanation.contributions
+        kinds = table[~table["input"].isin([OWN_LABEL, UNREMARKABLE])].copy()
+        own = own_reviews(snapshot, mode, entity)
+        facts = Facts(own, snapshot.signals, snapshot.label_free.inputs(own.mode), believed(snapshot, own, None), None)
+        kinds["kind"] = [kind_of(facts, name) for name in kinds["input"]]
+        totals = kinds.groupby("kind")["contribution"].sum()
+        against = [reason.amount for reason in explanation.account.reasons_against if reason.amount is not None]
+        assert bool(against) == bool(totals.min() < -NOTHING * totals.abs().max())
+        assert not against or against[0] == pytest.approx(totals.min())
+        lowered += bool(against)
+    assert lowered > 5
+
+
+def test_ratings_that_are_all_the_same_and_a_single_one_are_not_said_to_be_spread_like_others() -> None:
+    """Nearly everybody gives five stars: 97% are no further from 100% than ``ALIKE``."""
+    days = range(600)
+    rows = [(f"u{day % 60}", f"p{day % 37}", 4 if day % 31 == 0 else 5, 1_500_000_000 + day * 86_400) for day in days]
+    rows.append(("single", "p1", 5, 1_500_000_000))
+    table = pd.DataFrame(rows, columns=["reviewer", "product", "rating", "timestamp"])
+    snapshot = rl.RingDetector(random_state=0, epochs=1, rank=2).fit(table).snapshot_
+    said = {}
+    for who in ("single", "u1", "u31"):
+        own = own_reviews(snapshot, "reviewer", who)
+        facts = Facts(own, snapshot.signals, snapshot.label_free.inputs(own.mode), believed(snapshot, own, None), None)
+        said[who] = habits.rating(facts, (), False)
+        against = snapshot.account("reviewer", who).reasons_against
+        assert not any("spread like" in reason.sentence for reason in against if who != "u31")
+    assert said["single"] == (("Its only rating is 5, like 97% of all",), None)
+    assert said["u1"] == (("10 of its 10 ratings are 5 (100%, against 97% of all)",), None)
+    assert said["u31"] == (("Its 10 ratings are spread like everybody's: 90% are 5, against 97% of all",), False)
+
+
 def test_sentences_name_accounts_and_numbers(snapshot: Snapshot) -> None:
     accounts = [snapshot.account("seller", entity) for entity in first_of(snapshot, "seller", 10)]
     first = {account.reasons_for[0].sentence for account in accounts}
@@ -193,7 +234,8 @@ def test_reviews_are_all_of_them_the_latest_first_page_by_page(snapshot: Snapsho
     pd.testing.assert_frame_equal(pd.concat(pages, ignore_index=True), whole)
     marked = account.reviews.page(marked=True)
     loud = whole["suspicion"]
-    assert 0 < len(marked) <= 10
+    assert 0 < len(marked) <= 10 and marked["suspicion"].is_monotonic_decreasing
+    assert marked["suspicion"].tolist() == snapshot.explain("seller", entity).reviews["suspicion"].tolist()
     assert loud[whole["marked"]].min() >= loud[~whole["marked"]].max()
 
 

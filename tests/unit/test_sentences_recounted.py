@@ -387,7 +387,7 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"Its {OF} {REVIEWS} have as many \w+: no {MODE} comes twice": nobody_twice,
     rf"{SEEN} {REVIEWS}{WHEN}; (?:(?P<below>\S+) of \w+ have|no \w+ has) fewer": volume,
     rf"It has reviews in {SEEN} of the {OF} weeks?{WHEN}(?:; the longest silence lasted (?P<gap>\d+) weeks)?": (rhythm),
-    rf"All of its reviews came in one week, that from (?P<only>{DATE})": one_week,
+    rf"(?:All of its reviews came in one week, that|Its only review came in the week) from (?P<only>{DATE})": one_week,
     rf"{SEEN} of its {OF} {REVIEWS} came in the week of the first review of their {MODE}": first_week,
     r"Its only review (?:came|did not come) in the week of the first of its \w+": nothing_to_count,
     rf"{MODE} (?P<who>{ID}) had {SEEN} more reviews? with ratings alike in the (?P<weeks>\d+) weeks around "

@@ -16,7 +16,15 @@ from ringleader.wording import counted
 
 def command(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to write the three files.")],
-    reviews: Annotated[int, typer.Option("--reviews", metavar="N", help="How many reviews.")] = 100_000,
+    reviews: Annotated[
+        int,
+        typer.Option(
+            "--reviews",
+            metavar="N",
+            help="How many reviews. With --tastes so many everyday ones: fans, deal sites, passers-by and rings add "
+            "theirs.",
+        ),
+    ] = 100_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another market.")] = 0,
     difficulty: Annotated[
         str | None,
@@ -37,7 +45,8 @@ def command(
             "--kind",
             metavar="NAME",
             autocompletion=completion.taste_kinds,
-            help="With --tastes, what the market is made of; everything by default.",
+            help="With --tastes, what the market is made of: one-taste, mild, loyal, very-loyal, nested, fans, deals, "
+            "slow, once or everything, which is the default.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -81,4 +90,6 @@ def command(
         return
     abusive = [counted(bad.get(mode, 0), f"abusive {mode}") for mode in ("seller", "reviewer")]
     print(", ".join([counted(len(market.reviews), "review"), counted(rings, "ring"), *abusive]))
+    if tastes:
+        print(f"about {reviews:,} of the reviews are everyday ones; fans, deal sites, passers-by and rings add theirs")
     print(f"written to {folder}: reviews.parquet, labels.csv (what is known), truth.csv (what is true)")

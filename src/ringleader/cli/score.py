@@ -158,6 +158,7 @@ def review_frame(snapshot: Snapshot) -> pd.DataFrame:
         "lockstep": signals.lockstep.review_scores,
         "strangers": signals.strangers.ratios,
         "crowd": signals.crowd,
+        "attack": signals.ratios.attack,
     }
     order = np.argsort(-score, kind="stable")
     for name, values in columns.items():

@@ -159,7 +159,7 @@ def reviews(
 ) -> dict[str, Any]:
     """A page of an account's reviews, the latest first, within a window of time; or those that weigh most alone."""
     own = account.reviews if window is None else within(account.reviews, window)
-    picked = (np.flatnonzero(own.marked) if marked else np.arange(len(own)))[start : start + REVIEWS]
+    picked = (own.strongest if marked else np.arange(len(own)))[start : start + REVIEWS]
     columns = review_columns(served, addresses, own, picked, account.mode)
     marks = own.marked[picked].tolist()
     rows = [

@@ -15,9 +15,9 @@ from ringleader.cores import Cores
 from ringleader.explain.facts import Believed, Facts
 from ringleader.explain.own import OwnReviews, commonest
 from ringleader.explain.partners import BY_CHANCE, Met, shared_cells
-from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts
+from ringleader.explain.parts import Account, AccountReviews, Activity, Partner, RatingCounts, loudest_first
 from ringleader.explain.phrases import span
-from ringleader.explain.reasons import loudest_first, review_suspicion
+from ringleader.explain.reasons import review_suspicion
 from ringleader.explain.sentences import reasons
 from ringleader.judge import LabelFree, Scorer
 from ringleader.known.labels import Target

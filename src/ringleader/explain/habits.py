@@ -58,14 +58,13 @@ def rating(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     mine = count / many
     usual = market / max(int(market.sum()), 1)
     at = int(np.argmax(mine - usual))
-    if mine[at] - usual[at] < ALIKE:
+    of_all, seen = rounded_percent(float(usual[at])), int(count[at])
+    if many == 1:
+        return Said((f"Its only rating is {values[at]:g}, like {of_all} of all",))
+    if mine[at] - usual[at] < ALIKE and seen < many:  # ratings that are all the same are spread like nobody's
         top = int(np.argmax(usual))
         said = f"Its {_ratings_said(facts)} are spread like everybody's: {rounded_percent(float(mine[top]))} "
         return Said((f"{said}are {values[top]:g}, against {rounded_percent(float(usual[top]))} of all",), False)
-    of_all = rounded_percent(float(usual[at]))
-    if many == 1:
-        return Said((f"Its only rating is {values[at]:g}, like {of_all} of all",))
-    seen = int(count[at])
     said = f"{seen:,} of its {_ratings_said(facts)} {verb(seen, 'are')} {values[at]:g}"
     return Said((f"{said} ({rounded_percent(float(mine[at]))}, against {of_all} of all)",))
 
@@ -150,6 +149,8 @@ def rhythm(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     gap = int(np.diff(bins).max()) if len(bins) > 1 else 0
     silence = f"; the longest silence lasted {say_length(gap, calendar.bin_seconds)}" if gap > 1 else ""
     life = int(bins[-1] - bins[0]) + 1
+    if len(own.cells) == 1:
+        return Said((f"Its only review came in the {unit} from {first}",))
     if life == 1:
         return Said((f"All of its reviews came in one {unit}, that from {first}",))
     return Said((f"It has reviews in {len(bins):,} of the {counted(life, unit)} from {first} to {last}{silence}",))

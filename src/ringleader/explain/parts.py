@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.kernels.elementary import log1p
 from ringleader.known.labels import TargetKind
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import cell, free_name, harmless
@@ -19,7 +20,7 @@ from ringleader.wording import cell, free_name, harmless
 if TYPE_CHECKING:
     import pandas as pd
 
-NOTHING_AGAINST = "nothing: no part of the score speaks against it"
+NOTHING_AGAINST = "nothing: no kind of reason, its inputs taken together, lowers the score"
 """What is said where nothing speaks against a suspicion."""
 
 
@@ -113,6 +114,11 @@ class RatingCounts:
     expected: Floats
 
 
+def loudest_first(suspicion: Floats, evidence: Floats, lockstep: Floats) -> Numbers:
+    """Order of reviews by what they add to the suspicion; where that is the same, by evidence and lockstep together."""
+    return np.lexsort((-(evidence + log1p(lockstep)), -suspicion))
+
+
 @dataclass(frozen=True, eq=False)
 class AccountReviews:
     """All reviews of an account, the latest first; those that weigh most are marked.
@@ -134,9 +140,16 @@ class AccountReviews:
         return len(self.cells)
 
     def page(self, start: int = 0, stop: int | None = None, *, marked: bool = False) -> pd.DataFrame:
-        """Rows ``start`` to ``stop`` of them, or of the marked alone: a column for each mode, count, suspicion,
-        log_odds, evidence, lockstep, marked. Only these rows are decoded. Names that modes have taken get a ``_``."""
-        return self.rows(np.flatnonzero(self.marked)[start:stop] if marked else np.arange(len(self.cells))[start:stop])
+        """Rows ``start`` to ``stop`` of them, or of the marked alone, which come the strongest first: a column for each
+        mode, count, suspicion, log_odds, evidence, lockstep, marked. Only these rows are decoded. Names that modes have
+        taken get a ``_``."""
+        return self.rows((self.strongest if marked else np.arange(len(self.cells)))[start:stop])
+
+    @property
+    def strongest(self) -> Numbers:
+        """Which are marked, the strongest first."""
+        rows = np.flatnonzero(self.marked)
+        return rows[loudest_first(self.suspicion[rows], self.evidence[rows], self.lockstep[rows])]
 
     def rows(self, rows: Numbers) -> pd.DataFrame:
         """The rows of these numbers, with the columns of ``page``."""

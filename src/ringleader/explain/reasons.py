@@ -11,8 +11,8 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.own import cells_of, commonest, gathered
 from ringleader.explain.partners import surprise
+from ringleader.explain.parts import loudest_first
 from ringleader.judge import Contributions, Inputs
-from ringleader.kernels.elementary import log1p
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import UNSEEN_NAME, ReviewRatios
@@ -55,11 +55,6 @@ def review_suspicion(signals: Signals, mode: int, cells: Numbers) -> Floats:
     chosen = ReviewRatios(*(part[cells] for part in signals.ratios))
     total = np.sum(list(chosen.parts(acts=mode == signals.actor).values()), axis=0)
     return np.asarray(total if mode == signals.actor else total * signals.not_attacks[cells], np.float64)
-
-
-def loudest_first(suspicion: Floats, evidence: Floats, lockstep: Floats) -> Numbers:
-    """Order of reviews by what they add to the suspicion; where that is the same, by evidence and lockstep together."""
-    return np.lexsort((-(evidence + log1p(lockstep)), -suspicion))
 
 
 def strongest_reviews(signals: Signals, mode: int, code: int, most: int = SHOWN) -> pd.DataFrame:

@@ -22,7 +22,9 @@ from ringleader.wording import harmless, rounded_percent
 MOST = 6
 """Reasons on each side."""
 LEAST = 0.05
-"""Of the largest: a kind that adds less is no reason."""
+"""Of the largest: a kind that adds less is no reason, unless it is the largest of its side."""
+NOTHING = 0.002
+"""Of the largest: what adds less is as good as nothing, on either side."""
 TWICE = 2.0
 """Times what is expected from which a known good account is like it."""
 COMPONENT = "component "
@@ -75,11 +77,11 @@ def reasons(facts: Facts, contributions: Contributions) -> tuple[tuple[Reason, .
         if name not in (OWN_LABEL, UNREMARKABLE):
             amounts.setdefault(kind_of(facts, name), {})[name] = amount
     totals = {kind: sum(parts.values()) for kind, parts in amounts.items()}
-    least = LEAST * max((abs(total) for total in totals.values()), default=0.0)
+    largest = max((abs(total) for total in totals.values()), default=0.0)
     sides: tuple[list[Reason], list[Reason]] = ([], [])
     for kind, total in sorted(totals.items(), key=lambda item: -abs(item[1])):
         side = sides[0 if total > 0 else 1]
-        if abs(total) > least and len(side) < MOST:
+        if abs(total) > (LEAST if side else NOTHING) * largest and len(side) < MOST:
             sign = 1 if total > 0 else -1
             ordered = sorted(amounts[kind], key=lambda name: -sign * amounts[kind][name])
             said = _say(facts, kind, ordered, total > 0)
