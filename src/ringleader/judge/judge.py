@@ -31,7 +31,7 @@ from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.peers import Alone
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
-from ringleader.signals.signals import SIDE_BY_SIDE
+from ringleader.signals.suspicion import SIDE_BY_SIDE
 
 Prevalence = float | Mapping[str, float] | None
 """Share of abusive accounts in the market, or by name of the mode; None where it is to be estimated."""
@@ -101,7 +101,7 @@ class LabelFree:
             self.signals.find_all(missing)
             finders: list[Callable[[], object]] = [partial(self.inputs, mode) for mode in missing]
             if self.signals.tensor.n_cells <= SIDE_BY_SIDE:
-                finders[1:1] = beside  # the first mode is the largest, as a rule
+                finders[:0] = beside  # they take longest
             Threads().map(lambda find: find(), finders)
 
 
@@ -184,7 +184,7 @@ class Judge:
             first_flows(self.label_free.ties, modes, wanted, seed=self.seed)
 
         # Two at once in a thread each: to go through a graph with half of the columns takes most of the time of all.
-        flows = [_in_one_thread(let_flow), _in_one_thread(let_flow_first)] if always else [let_flow]
+        flows = [_in_one_thread(let_flow_first), _in_one_thread(let_flow)] if always else [let_flow]
         self.label_free.find_inputs(modes, flows)
         head = self._fit(target, self.inputs(target.mode, target.name, always))
         if may and not always:

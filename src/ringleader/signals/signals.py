@@ -9,7 +9,6 @@ import numpy as np
 
 from ringleader.arrays import Bools, Floats, frozen
 from ringleader.model.remembered import found_once
-from ringleader.runtime.executor import Threads
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.crowd import CROWD_NAME, counts_lead, entity_crowd, review_crowd, say_order
@@ -17,9 +16,11 @@ from ringleader.signals.evidence import SHRINK_REVIEWS, ReviewEvidence, entity_e
 from ringleader.signals.lockstep import Lockstep, find_sides
 from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.signals.suspicion import (
+    SIDE_BY_SIDE,
     ReviewRatios,
     Suspicion,
     believed_unseen,
+    beside_each_other,
     entity_suspicion,
     entity_ways,
     not_attacks,
@@ -27,9 +28,6 @@ from ringleader.signals.suspicion import (
     review_ratios,
 )
 from ringleader.tensor.sparse import SparseTensor
-
-SIDE_BY_SIDE = 4_000_000
-"""Cells up to which signals are found side by side; of more one after the other, so that one at a time has memory."""
 
 LOUDEST = 0.1
 """Largest share of all reviews, those with the most suspicious others around them, that a campaign is said of."""
@@ -66,6 +64,7 @@ class Signals:
         self._suspicions = {} if suspicions is None else suspicions
         self._behaviours = {} if behaviours is None else behaviours
         self._evidence = {} if evidence is None else evidence
+        self._ways: dict[int, dict[str, Floats]] = {}
 
     @property
     def tensor(self) -> SparseTensor:
@@ -140,9 +139,9 @@ class Signals:
                 self.behaviour(mode)
 
         # The longest first. Each may use threads of its own, which fill the pauses of the others.
-        finders: tuple[Callable[[], object], ...] = (lambda: self.strangers, alone, lambda: self.reviews)
-        threads = Threads() if self.tensor.n_cells <= SIDE_BY_SIDE else Threads(1)
-        threads.map(lambda find: find(), finders)
+        finders: tuple[Callable[[], object], ...]
+        finders = (lambda: self.lockstep, alone, lambda: self.reviews, lambda: self.strangers)
+        beside_each_other(self.share).map(lambda find: find(), finders)
         _ = self.ratios, self.not_attacks, self.counts_lead and self.crowd
 
     def evidence(self, mode: int) -> Floats:
@@ -169,7 +168,11 @@ class Signals:
 
         Where counts lead, the suspicion is made of crowds alone; heads read the other ways too.
         """
-        ways = entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+        ways = self._ways.pop(mode, None)
+        if ways is None:
+            ways = entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+            if mode not in self._suspicions and self.tensor.n_cells <= SIDE_BY_SIDE:
+                self._ways[mode] = ways  # for the suspicion or the inputs, whichever asks next
         return {**ways, CROWD_NAME: self._entity_crowd(mode)} if self.counts_lead else ways
 
     def _entity_crowd(self, mode: int) -> Floats:

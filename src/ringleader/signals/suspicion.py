@@ -8,20 +8,26 @@ that a little in every review, as honest people of one taste have it, is less th
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers, frozen
 from ringleader.kernels.elementary import exp, expm1, log1p, ndtri
+from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
+from ringleader.shares.runs import sums_by_code
 from ringleader.signals.evidence import ReviewEvidence, excess
 from ringleader.signals.lockstep import Lockstep, find_sides
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.strangers import Strangers
 from ringleader.tensor.sparse import SparseTensor
+
+SIDE_BY_SIDE = 4_000_000
+"""Cells up to which signals are found side by side; of more one after the other, so that one at a time has memory."""
 
 FEW = 3.0
 """Unsuspicious reviews that every entity is believed to have besides its own, so that one loud review is not all."""
@@ -100,6 +106,11 @@ class ReviewRatios(NamedTuple):
         return np.asarray(log1p(self.ratio()) * (1.0 + EVIDENCE_WITH * self.evidence))
 
 
+def beside_each_other(cells: CellShare) -> Threads:
+    """The threads that find signals of cells side by side; one where they are many, or shared by processes."""
+    return Threads() if cells.alone and cells.tensor.n_cells <= SIDE_BY_SIDE else Threads(1)
+
+
 def review_ratios(
     cells: SparseTensor | CellShare, reviews: ReviewEvidence, lockstep: Lockstep, strangers: Strangers
 ) -> ReviewRatios:
@@ -110,7 +121,9 @@ def review_ratios(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    together = broad_lockstep(cells, lockstep) * unexplained(cells, lockstep)
+    finders = (broad_lockstep, unexplained)
+    broad, unlikely = beside_each_other(as_share(cells)).map(lambda find: find(cells, lockstep), finders)
+    together = broad * unlikely
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
     ways = together, np.where(fair, strangers.ratios, 0.0), attack, agrees, np.zeros(len(attack))
     ratios = ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ways))
@@ -179,19 +192,22 @@ def campaigns(cells: SparseTensor | CellShare, lockstep: Lockstep, loudness: Flo
     home = as_share(cells)
     high, low = find_sides(home, lockstep.actor, lockstep.settings)
     side = np.where(high, 0, np.where(low, 1, 2)).astype(np.int8)
-    largest = np.zeros(len(loudness))
-    for item in lockstep.roles(home.tensor).items if home.n_cells else ():
+
+    def around(item: int) -> Floats:
         there = home.by(item)
         loud, on = home.move(loudness, there), home.move(side, there)
         taken, positions = on < 2, list(cuts_on(there.tensor, lockstep.actor, item, lockstep.settings))
         others = np.zeros(len(loud))
         for places in positions:
             place = _places(places)[1] * 2 + np.minimum(on, 1)
-            count = np.bincount(place, weights=taken)
-            total = np.bincount(place, weights=loud * taken)
+            size = int(place.max(initial=0)) + 1
+            count = sums_by_code(place, taken, size)
+            total = sums_by_code(place, loud * taken, size)
             others += taken * np.maximum(total[place] - loud, 0.0) / np.maximum(count[place], 1.0)
-        largest = np.maximum(largest, there.move(others / len(positions), home))
-    return largest
+        return np.asarray(there.move(others / len(positions), home))
+
+    items = lockstep.roles(home.tensor).items if home.n_cells else ()
+    return np.asarray(np.maximum.reduce([np.zeros(len(loudness)), *beside_each_other(home).map(around, items)]))
 
 
 class Suspicion(NamedTuple):
@@ -242,7 +258,7 @@ def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRa
     cells : all, or those held here; then it is of the entities that this process owns.
     """
     home = as_share(cells)
-    market = float(home.cell_total(np.sum(list(ratios.parts().values()), axis=0))) / max(home.n_cells, 1)
+    market = float(home.cell_total(reduce(np.add, ratios.parts().values()))) / max(home.n_cells, 1)
     return np.asarray(FEW * UNSEEN * market / (home.degrees(mode) + FEW))
 
 

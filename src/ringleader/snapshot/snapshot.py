@@ -29,8 +29,9 @@ from ringleader.model.posterior import head_deviation
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.state import State
 from ringleader.signals import Signals
-from ringleader.signals.evidence import review_evidence
-from ringleader.signals.lockstep import CountedBefore, Lockstep, find_lockstep
+from ringleader.signals.evidence import ReviewEvidence, review_evidence
+from ringleader.signals.lockstep import CountedBefore, Lockstep, LockstepSettings, find_lockstep, find_sides
+from ringleader.signals.strangers import Strangers, find_strangers
 from ringleader.snapshot.batches import Batch
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import counted, harmless
@@ -155,13 +156,21 @@ class Snapshot:
     def _find_signals(self) -> Signals:
         contrast, threads = self.config.contrast, self.parameters["threads"]
         known = self.derived.lockstep
+        settings = LockstepSettings() if known is None else known.settings
 
         def lockstep() -> Lockstep:
             if known is not None:
                 return known
-            return find_lockstep(self.tensor, actor=contrast, threads=threads, before=self.derived.counted)
+            return find_lockstep(self.tensor, settings, actor=contrast, threads=threads, before=self.derived.counted)
 
-        return Signals(self.tensor, contrast, lambda: review_evidence(self.problem, self.state), lockstep)
+        def strangers() -> Strangers:
+            """Beside lockstep, of which they need the settings alone."""
+            return find_strangers(self.tensor, contrast, *find_sides(self.tensor, contrast, settings), settings)
+
+        def evidence() -> ReviewEvidence:
+            return review_evidence(self.problem, self.state)
+
+        return Signals(self.tensor, contrast, evidence, lockstep, find_strangers=strangers)
 
     @property
     def signals(self) -> Signals:

@@ -18,7 +18,7 @@ from ringleader.model.problem import Problem, with_targets
 from ringleader.model.start import fresh_heads
 from ringleader.model.state import State, extend_state
 from ringleader.signals.lockstep import CountedBefore
-from ringleader.signals.signals import SIDE_BY_SIDE
+from ringleader.signals.suspicion import SIDE_BY_SIDE
 from ringleader.snapshot.learn import as_labels, history_entry
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.tensor.encode import read_reviews
