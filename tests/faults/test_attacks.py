@@ -66,6 +66,11 @@ def test_a_header_above_the_limit_of_the_csv_module_is_read(tmp_path: Path) -> N
     path = tmp_path / "wide.csv"
     path.write_text(f'reviewer,product,"{"x" * 200_000}"\na,b,c\nd,e,f\n')
     assert rl.read_reviews(path).shape == (2, 2)
+    path.write_text(
+        ",".join(["reviewer", "product", *(f"c{i}" for i in range(30_000))]) + "\na,b\n" + "c,d" + ",1" * 30_000
+    )
+    report = rl.read_reviews(path).report
+    assert report is not None and (report.used, dict(report.rejected)) == (1, {"too few fields": 1})
     path.write_text("reviewer,product," + "x" * (1 << 20) + "\na,b,c\n")
     with pytest.raises(InputError, match="longer than a megabyte"):
         rl.read_reviews(path)
@@ -223,12 +228,14 @@ def test_columns_without_a_known_name_are_compared_up_to_a_number(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
-def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [".manifest.json.partial", ".state-1.safetensors.partial", "state-1.safetensors", ".lock"]
+)
+def test_a_planted_link_is_not_written_through(name: str, tmp_path: Path) -> None:
     model, outside = tmp_path / "model", tmp_path / "outside"
     outside.write_text("mine")
     model.mkdir()
-    for name in (".manifest.json.partial", ".state-1.safetensors.partial", ".lock"):
-        (model / name).symlink_to(outside)
+    (model / name).symlink_to(outside)
     with contextlib.suppress(RingleaderError):  # refused or written beside, as the link is one that it knows or not
         rl.RingDetector(rank=2, epochs=1).fit(table(60)).save(model)
     assert outside.read_text() == "mine"
@@ -274,6 +281,25 @@ def test_a_formula_behind_another_separator_is_defused() -> None:
     assert defused('a; "@x') == "a; \"'@x"
     assert defused("a|-1") == "a|'-1"
     assert defused("mother-in-law; 3+4") == "mother-in-law; 3+4"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="such names are none there")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_no_id_key_or_file_name_reaches_sql(kind: str, tmp_path: Path) -> None:
+    names = ["'; DROP TABLE frame; --", 'a"; --', "a') UNION SELECT 1 --", "$1", "\\'", "x'||y", "*", "{0}", "%s"]
+    for key in names:
+        table = pd.DataFrame({"reviewer": names, key: names[::-1], "of no matter '\"": 1})
+        path = tmp_path / f"a{key.replace('*', '')}.{kind}"
+        if kind == "csv":
+            table.to_csv(path, index=False)
+        elif kind == "jsonl":
+            table.to_json(path, orient="records", lines=True)
+        else:
+            table.to_parquet(path)
+        tensor = rl.read_reviews(path, columns={"product": key})
+        assert sorted(tensor.decode()[["reviewer", "product"]].itertuples(index=False, name=None)) == sorted(
+            zip(names, names[::-1], strict=True)
+        )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -248,6 +249,41 @@ def test_a_second_writer_is_told_who_holds_the_lock_and_the_lock_dies_with_its_p
     with writing(model):
         assert holder(model) is not None
     assert not (model / ".lock").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_saves_at_once_leave_one_of_the_models_whole(model: Path, market: Marketplace, tmp_path: Path) -> None:
+    rl.RingDetector(rank=2, epochs=1).fit(market.reviews[:300]).save(tmp_path / "other")
+    models = [rl.load(model), rl.load(tmp_path / "other")]
+    place, sizes = tmp_path / "both", set()
+    for _ in range(8):
+        begin, begins = os.pipe()
+        children = []
+        for k in range(4):
+            child = os.fork()
+            if not child:
+                os.close(begins)
+                os.read(begin, 1)  # all begin when the pipe is closed
+                with contextlib.suppress(BaseException):
+                    try:
+                        models[k % 2].save(place, overwrite=True, keep=k % 3)
+                        os._exit(0)
+                    except ModelBusyError:
+                        os._exit(3)
+                os._exit(1)
+            children.append(child)
+        os.close(begin)
+        os.close(begins)
+        ended = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        assert set(ended) <= {0, 3} and 0 in ended
+        stored = store.load(place)
+        stored.verify()
+        there = {path.name for path in place.iterdir() if path.suffix in (".safetensors", ".parquet", ".partial")}
+        for manifest in place.glob("*.json"):
+            there -= store.file_names(json.loads(manifest.read_text())["files"])
+        assert not there  # nothing is left that no manifest names
+        sizes.add(rl.load(place).tensor_.n_reviews)
+    assert sizes <= {1000, 300}
 
 
 def test_a_refused_fit_leaves_no_folder_and_a_lock_no_trace(tmp_path: Path, ringleader: Callable[..., Any]) -> None:

@@ -39,6 +39,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FOUND = {
+    "tensor.coordinates one huge",
+    "tensor.coordinates one negative",
+    "tensor.counts one negative",
+    "vocabulary-0 short",
+    "vocabulary-2 short",
+    "vocabulary-1 twice",
+    "state.factors one infinite",
     "lockstep.crowded_attacks short",
     "lockstep.pull empty",
     "head_0.centre short",
@@ -54,7 +61,7 @@ FOUND = {
     "strangers.mode gone",
     "strangers.number of text",
 }
-"""Forgeries that once ended in an error of Python, or that are like those."""
+"""Forgeries that once ended in an error of Python or of the processor, or that are like those."""
 
 
 def outcomes(
