@@ -15,6 +15,7 @@ from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
 from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, get_backend
+from ringleader.kernels.topic_layout import TopicRows
 
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
 
@@ -80,10 +81,16 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     columns = rng.integers(0, 9, 27).astype(np.int32)
     backend.topic_counts(np.arange(0, 28, 3), columns, topics[0], topics[1], counts, (0, 9))
     made["topic_counts"] = [counts]
+    drawn, who = np.zeros(27), rng.integers(0, 9, 27).astype(np.int32)
+    rows = TopicRows(*rng.random((4, 9, 3)), rng.random(3))
+    backend.drawn_to_items(who, columns, rows, drawn, (0, 20))
+    backend.drawn_to_items(who, columns, rows, drawn, (20, 27))
+    made["drawn_to_items"] = [drawn]
     codes, numbers = rng.integers(0, 5, 27).astype(np.int32), rng.normal(size=(27, 3))
     made["sums_by_code"] = [backend.sums_by_code(codes, part, 6) for part in (numbers, numbers[:, 0])]
     made["sums_of_rows"] = [backend.sums_of_rows(codes, rng.integers(0, 27, 27), numbers, 6)]
     made["halved_sums"] = [backend.halved_sums(codes, numbers, 6, 2.0**30, 2.0**60)]
+    made["distinct_pairs"] = list(backend.distinct_pairs(codes, rng.integers(0, 4, 27), (6, 4)))
     made["dense_ranks"] = list(backend.dense_ranks(rng.integers(0, 40, 27), 41))
     made["top_sums"] = [backend.top_sums(codes, numbers[:, 0], 6, 3)]
     made["largest_bursts"] = list(_bursts(backend, rng))

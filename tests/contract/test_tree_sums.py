@@ -178,6 +178,17 @@ def test_sums_of_the_largest_have_the_bits_of_sorting(n: int, size: int, most: i
     np.testing.assert_array_equal(found, get_backend("reference").top_sums(codes, values, size, most))
 
 
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9))), st.booleans(), st.integers(0, 3))
+def test_distinct_pairs_are_those_of_unique(pairs: list[tuple[int, int]], ascending: bool, more: int) -> None:
+    codes = np.array(sorted(pairs) if ascending else pairs, np.int64).reshape(-1, 2)
+    unique = np.unique(codes, axis=0, return_inverse=True)
+    for backend in (numba, get_backend("reference")):
+        found = backend.distinct_pairs(codes[:, 0], codes[:, 1], (7 + more, 10 + more))
+        np.testing.assert_array_equal(np.stack(found[:2], axis=1), unique[0])
+        np.testing.assert_array_equal(found[2], unique[1].reshape(-1))
+
+
 @hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(st.lists(st.integers(0, 30)), st.integers(31, 40))
 def test_ranks_by_a_table_are_those_of_unique(numbers: list[int], size: int) -> None:
@@ -202,6 +213,8 @@ def test_codes_beyond_their_size_are_refused() -> None:
     for codes in ([0, 3], [-1, 0]):
         with pytest.raises(ValueError, match="size 3"):
             numba.sums_by_code(np.array(codes), np.ones(2), 3)
+        with pytest.raises(ValueError, match="size 3"):
+            numba.distinct_pairs(np.array([0, 0]), np.array(codes), (9, 3))
         with pytest.raises(ValueError, match="size 3"):
             numba.sums_of_rows(np.array(codes), np.array([0, 0]), np.ones((1, 2)), 3)
         with pytest.raises(ValueError, match="size 3"):

@@ -11,6 +11,7 @@ import ringleader as rl
 from ringleader.datasets import taste_market
 from ringleader.datasets.tastes import Rings
 from ringleader.kernels.protocol import Backend, backend_names, get_backend, unavailable
+from ringleader.kernels.topic_layout import TopicRows
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.signals.lockstep.tastes import attractions, find_tastes, find_topics
 from ringleader.tensor.sparse import SparseTensor
@@ -38,6 +39,22 @@ def test_reviews_are_divided_among_topics_as_the_plain_sum_has_it(
         for c in columns[offsets[r] : offsets[r + 1]]:
             expected += own[r] * other[c] / (own[r] * other[c]).sum()
         np.testing.assert_allclose(counts[r], expected, atol=1e-12)
+
+
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 999), st.integers(1, 30), st.integers(1, 9))
+def test_the_taste_of_an_author_is_that_of_its_other_reviews(backend: Backend, seed: int, n: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = TopicRows(*rng.random((4, 5, size)), rng.random(size))
+    authors, items = rng.integers(0, 5, (2, n)).astype(np.int32)
+    drawn = np.full(n, np.nan)
+    for span in ((0, n // 2), (n // 2, n)):
+        backend.drawn_to_items(authors, items, rows, drawn, span)
+    for found, a, c in zip(drawn, authors, items, strict=True):
+        own = rows.shares[a] * rows.chances[c] / (rows.shares[a] * rows.chances[c]).sum()
+        others = np.maximum(rows.counts[a] - own, 0) + rows.prior
+        assert found == pytest.approx(np.average(rows.nearer[c], weights=others), abs=1e-12)
 
 
 def two_communities(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from ringleader.errors import DeviceError, SettingsError
 from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
 from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, OftenMet, PairRule
+from ringleader.kernels.topic_layout import TopicRows
 from ringleader.runtime.machine import processors
 
 
@@ -111,6 +112,11 @@ class Backend(Protocol):
     ) -> None:
         """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
 
+    def drawn_to_items(
+        self, authors: Codes, items: Codes, topics: TopicRows, drawn: Floats, span: tuple[int, int]
+    ) -> None:
+        """Fill ``drawn`` of the reviews ``span``: how far the taste of its author draws each to its item."""
+
     def largest_bursts(self, times: ReviewTimes, rule: BurstRule, largest: FoundBursts) -> None:
         """Fill ``largest`` with the window in which the reviews of each kind of every entity stand out most."""
 
@@ -128,6 +134,9 @@ class Backend(Protocol):
 
     def dense_ranks(self, numbers: Any, size: int) -> tuple[Numbers, Numbers]:
         """Distinct numbers, from 0 and below ``size``, ascending, and the rank of each among them."""
+
+    def distinct_pairs(self, first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Numbers, Numbers, Numbers]:
+        """Each pair of codes below ``sizes`` that occurs, ascending: first and second; and which one each place has."""
 
     def stable_order(self, codes: Any, size: int) -> Numbers:
         """Places of codes (below ``size``) in ascending order, equal ones as they came."""

@@ -43,12 +43,14 @@ class NumbaBackend(HostArrays):
     halved_sums = staticmethod(compiled_grouped.halved_sums)
     top_sums = staticmethod(compiled_grouped.top_sums)
     dense_ranks = staticmethod(compiled_grouped.dense_ranks)
+    distinct_pairs = staticmethod(compiled_grouped.distinct_pairs)
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)
     often_met = staticmethod(compiled_pairs.often_met)
     lockstep_of_met = staticmethod(compiled_pairs.lockstep_of_met)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
     topic_counts = staticmethod(compiled_topics.topic_counts)
+    drawn_to_items = staticmethod(compiled_topics.drawn_to_items)
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

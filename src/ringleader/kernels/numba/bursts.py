@@ -47,7 +47,8 @@ def largest_bursts(times: ReviewTimes, rule: BurstRule, largest: FoundBursts) ->
             calm = rule.calm[side, row]
             for kind in range(len(rule.shares)):
                 seen = times.running[kind, end] - times.running[kind, begin]
-                if seen > 1.0:  # one review is no burst
+                # One review is no burst. Where the prior is 1 or more, z is at most seen - 1.
+                if seen > 1.0 and (rule.prior < 1.0 or seen - 1.0 > largest.z[kind, entity]):
                     others = (times.volume[entity] - 1.0) * (calm * rule.shares[kind])
                     z = (seen - 1.0 - others) / np.sqrt(others + rule.prior)
                     if z > largest.z[kind, entity]:

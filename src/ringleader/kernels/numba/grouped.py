@@ -19,6 +19,10 @@ COMPILED_FROM = "ca5d5b6c94a7"
 AHEAD, LINE = 12, 8
 """Rows by which memory is asked for before it is read, and numbers of a line of the cache."""
 
+FEW, NEAR = 24, 4
+"""Codes that are sorted by moving each to where it belongs. Others are counted, where there are up to so many times as
+many that they may be as there are of them."""
+
 Kernel = Callable[..., Any]
 compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 """numba's decorator, with a type that mypy can follow."""
@@ -190,6 +194,116 @@ def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:
     distinct = np.empty(_rank(own, np.zeros(size, np.int32), ranks), np.int64)
     _put_distinct(own, ranks, distinct)
     return distinct, ranks
+
+
+@compiled
+def _sort_few(codes: Any, places: Any, begin: int, end: int) -> None:
+    """Sort the codes of a range, with their places; equal ones stay as they are. By moving each to where it belongs."""
+    for i in range(begin + 1, end):
+        code, place, at = codes[i], places[i], i
+        while at > begin and codes[at - 1] > code:
+            codes[at], places[at] = codes[at - 1], places[at - 1]
+            at -= 1
+        codes[at], places[at] = code, place
+
+
+@compiled
+def _sort_counted(codes: Any, places: Any, begin: int, end: int, least: int, table: Any, copies: Any) -> None:
+    """The same by counting. table : zeros for all codes from ``least`` on, before and after. copies : (2, n) memory."""
+    for i in range(begin, end):
+        table[codes[i] - least] += 1
+        copies[0, i], copies[1, i] = codes[i], places[i]
+    at = begin
+    for code in range(len(table)):
+        at, table[code] = at + table[code], at
+    for i in range(begin, end):
+        at = table[copies[0, i] - least]
+        codes[at], places[at] = copies[0, i], copies[1, i]
+        table[copies[0, i] - least] += 1
+    table[:] = 0
+
+
+@compiled
+def _sort_merging(codes: Any, places: Any, begin: int, end: int, copies: Any) -> None:
+    """The same by merging runs that are twice as long each time."""
+    for run in range(begin, end, FEW):
+        _sort_few(codes, places, run, min(run + FEW, end))
+    length = FEW
+    while length < end - begin:
+        for i in range(begin, end):
+            copies[0, i], copies[1, i] = codes[i], places[i]
+        for run in range(begin, end, 2 * length):
+            middle, last = min(run + length, end), min(run + 2 * length, end)
+            a, b = run, middle
+            for i in range(run, last):
+                if b >= last or (a < middle and copies[0, a] <= copies[0, b]):
+                    codes[i], places[i] = copies[0, a], copies[1, a]
+                    a += 1
+                else:
+                    codes[i], places[i] = copies[0, b], copies[1, b]
+                    b += 1
+        length *= 2
+
+
+@compiled
+def _number_pairs(first: Any, second: Any, begins: Any, one: Any, two: Any, where: Any) -> int:
+    """Fill ``where`` with the number of each pair, and ``one`` and ``two`` with the pairs of these numbers, ascending,
+    of which there are so many.
+
+    begins : (size + 1,) zeros, memory.
+    """
+    for i in range(len(first)):
+        begins[first[i] + 1] += 1
+    for code in range(1, len(begins)):
+        begins[code] += begins[code - 1]
+    codes, places = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
+    for i in range(len(first)):  # afterwards begins are ends
+        at = begins[first[i]]
+        codes[at], places[at] = second[i], i
+        begins[first[i]] += 1
+    copies, table = np.empty((2, 0), np.int32), np.zeros(0, np.int32)
+    begin, count = 0, 0
+    for code in range(len(begins) - 1):
+        end = begins[code]
+        ascends, least, most = True, np.int32(0), np.int32(0)
+        if end > begin:
+            least = most = codes[begin]
+        for i in range(begin + 1, end):
+            ascends = ascends and codes[i - 1] <= codes[i]
+            least, most = min(least, codes[i]), max(most, codes[i])
+        if not ascends and end - begin <= FEW:
+            _sort_few(codes, places, begin, end)
+        elif not ascends:
+            width = np.int64(most) - least + 1
+            if not copies.shape[1]:
+                copies = np.empty((2, len(first)), np.int32)
+            if width <= NEAR * (end - begin):
+                if width > len(table):
+                    table = np.zeros(2 * width, np.int32)
+                _sort_counted(codes, places, begin, end, least, table[:width], copies)
+            else:
+                _sort_merging(codes, places, begin, end, copies)
+        for i in range(begin, end):
+            if i == begin or codes[i] != codes[i - 1]:
+                one[count], two[count] = code, codes[i]
+                count += 1
+            where[places[i]] = count - 1
+        begin = end
+    return count
+
+
+def distinct_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Numbers, Numbers, Numbers]:
+    """Each pair of codes that occurs, in ascending order (first and second), and which one every place has.
+
+    Same as: ``reference.grouped.distinct_pairs``.
+    """
+    first, second = (read_only(np.ascontiguousarray(codes, np.int32)) for codes in (first, second))
+    one, two, where = (np.empty(len(first), np.int64) for _ in range(3))
+    if len(first):
+        _check(first, second, sizes[0])
+        _check(second, first, sizes[1])
+    count = _number_pairs(first, second, np.zeros(sizes[0] + 1, np.int32), one, two, where)
+    return one[:count].copy(), two[:count].copy(), where
 
 
 def _check(codes: Any, values: Any, size: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER, logarithm_of_one
+from ringleader.kernels.numba.lanes import fetch, start
 from ringleader.kernels.pair_layout import (
     Exposure,
     Graph,
@@ -26,6 +27,9 @@ from ringleader.kernels.pair_layout import (
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
+AHEAD, LINE = 6, 8
+"""Counterparts by which their tastes are asked for before they are read, and numbers of a line of the cache."""
 
 Kernel = Callable[..., Any]
 compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
@@ -129,6 +133,8 @@ def lockstep_of_met(
     beyond_tastes = np.empty(1024, np.float64)
     filled = 0
     begin = groups.actor_offsets[span[0]]
+    width = exposure.drawn.shape[1]
+    drawn, slots, amounts = start(exposure.drawn), start(exposure.slots), start(exposure.values)
     for i in range(span[0], span[1]):
         first, last = groups.actor_offsets[i], groups.actor_offsets[i + 1]
         lengths[i] = 0
@@ -149,6 +155,11 @@ def lockstep_of_met(
         for e in range(exposure.offsets[i], exposure.offsets[i + 1]):
             own[exposure.slots[e]] = exposure.values[e]
         for m in range(n_often):
+            ahead = np.int64(often[min(m + AHEAD, n_often - 1)])
+            for k in range(0, width, LINE):
+                fetch(drawn, ahead * width + k)
+            fetch(slots, exposure.offsets[ahead])
+            fetch(amounts, exposure.offsets[ahead])
             j = often[m]
             mu = 0.0
             for e in range(exposure.offsets[j], exposure.offsets[j + 1]):

@@ -10,6 +10,7 @@ from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER
 from ringleader.kernels.numba.lanes import fetch, start
+from ringleader.kernels.topic_layout import TopicRows
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
@@ -58,3 +59,47 @@ def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, 
                     total[k] += other[c, k] * inverse
         for k in range(len(total)):
             counts[r, k] = own[r, k] * total[k]
+
+
+@compiled
+def drawn_to_items(authors: Any, items: Any, topics: TopicRows, drawn: Any, span: tuple[int, int]) -> None:
+    """Fill ``drawn`` (n,) of the reviews ``span``: how much likelier than among all their items are by the taste of
+    their authors, without these reviews; less 1.
+
+    Same as: ``reference.topics.drawn_to_items``.
+    """
+    size = len(topics.prior)
+    whole = size // 4 * 4
+    chances, nearer = start(topics.chances), start(topics.nearer)
+    left = np.empty(size, np.float64)
+    for i in range(span[0], span[1]):
+        later = np.int64(items[min(i + AHEAD, span[1] - 1)]) * size
+        for k in range(0, size, LINE):
+            fetch(chances, later + k)  # type: ignore[arg-type]
+            fetch(nearer, later + k)  # type: ignore[arg-type]
+        a, c = authors[i], items[i]
+        first = second = third = fourth = 0.0
+        for k in range(0, whole, 4):
+            first += topics.shares[a, k] * topics.chances[c, k]
+            second += topics.shares[a, k + 1] * topics.chances[c, k + 1]
+            third += topics.shares[a, k + 2] * topics.chances[c, k + 2]
+            fourth += topics.shares[a, k + 3] * topics.chances[c, k + 3]
+        for k in range(whole, size):
+            first += topics.shares[a, k] * topics.chances[c, k]
+        inverse = 1.0 / max((first + second) + (third + fourth), 1e-300)
+        for k in range(size):
+            own = topics.shares[a, k] * topics.chances[c, k] * inverse
+            left[k] = max(topics.counts[a, k] - own, 0.0) + topics.prior[k]
+        first = second = third = fourth = 0.0
+        total = other = 0.0
+        for k in range(0, whole, 4):
+            first += left[k] * topics.nearer[c, k]
+            second += left[k + 1] * topics.nearer[c, k + 1]
+            third += left[k + 2] * topics.nearer[c, k + 2]
+            fourth += left[k + 3] * topics.nearer[c, k + 3]
+            total += left[k] + left[k + 1]
+            other += left[k + 2] + left[k + 3]
+        for k in range(whole, size):
+            first += left[k] * topics.nearer[c, k]
+            total += left[k]
+        drawn[i] = ((first + second) + (third + fourth)) / (total + other)

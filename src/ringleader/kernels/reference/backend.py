@@ -28,8 +28,10 @@ class ReferenceBackend(HostArrays):
     halved_sums = staticmethod(grouped.halved_sums)
     top_sums = staticmethod(grouped.top_sums)
     dense_ranks = staticmethod(grouped.dense_ranks)
+    distinct_pairs = staticmethod(grouped.distinct_pairs)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)
+    drawn_to_items = staticmethod(topics.drawn_to_items)
 
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats

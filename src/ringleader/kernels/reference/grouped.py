@@ -44,3 +44,10 @@ def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:
     """See ``grouped.dense_ranks``."""
     distinct, ranks = np.unique(numbers, return_inverse=True)
     return distinct.astype(np.int64), ranks.reshape(-1).astype(np.int64)
+
+
+def distinct_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Numbers, Numbers, Numbers]:
+    """See ``grouped.distinct_pairs``."""
+    keys, where = np.unique(np.asarray(first, np.int64) * sizes[1] + second, return_inverse=True)
+    one, two = np.divmod(keys, max(sizes[1], 1))
+    return one, two, where.reshape(-1).astype(np.int64)

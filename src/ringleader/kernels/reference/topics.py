@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.kernels.topic_layout import TopicRows
+
 
 def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, span: tuple[int, int]) -> None:
     """See ``topics.topic_counts``."""
@@ -13,3 +15,12 @@ def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, 
         joint = own[r] * other[columns[offsets[r] : offsets[r + 1]]]
         chance = joint.sum(axis=1, keepdims=True)
         counts[r] = np.where(chance > 0, joint / np.where(chance > 0, chance, 1.0), 0.0).sum(axis=0)
+
+
+def drawn_to_items(authors: Any, items: Any, topics: TopicRows, drawn: Any, span: tuple[int, int]) -> None:
+    """See ``topics.drawn_to_items``."""
+    for i in range(*span):
+        a, c = authors[i], items[i]
+        own = topics.shares[a] * topics.chances[c]
+        left = np.maximum(topics.counts[a] - own / max(float(own.sum()), 1e-300), 0.0) + topics.prior
+        drawn[i] = (left * topics.nearer[c]).sum() / left.sum()

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MANY", "Covariates", "Market", "behaviour", "read_market"]
 
-MANY = 100_000
-"""Entities from which memory that it took to find some columns is given back before others are found."""
+MANY = 400_000
+"""Entities from which memory that it took to find some columns is given back before others are found. It takes as long
+to get it again as to find a column."""
 
 WINDOW_NAMES = ("short", "medium", "long")
 

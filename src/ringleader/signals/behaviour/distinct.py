@@ -26,24 +26,8 @@ def distinct_pairs(first: Numbers, second: Numbers, sizes: tuple[int, int]) -> D
 
     Same as: ``np.unique(first * sizes[1] + second, return_inverse=True)``.
     """
-    keys = first * sizes[1] + second
-    ordered, order = keys, None
-    if not (keys[1:] >= keys[:-1]).all():
-        order = _order(first, second, sizes) if max(sizes) <= DENSE * (len(keys) + 1000) else np.argsort(keys)
-        ordered = keys[order]
-    new = np.ones(len(keys), np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
-    distinct, place = ordered[new], np.cumsum(new) - 1
-    if order is None:
-        where = place
-    else:
-        where = np.empty(len(keys), np.int64)
-        where[order] = place
+    if max(sizes) <= DENSE * (len(first) + 1000):
+        return DistinctPairs(*get_backend().distinct_pairs(first, second, sizes))
+    distinct, where = np.unique(first * sizes[1] + second, return_inverse=True)
     one = distinct // max(sizes[1], 1)
-    return DistinctPairs(one, distinct - one * sizes[1], where)
-
-
-def _order(first: Numbers, second: Numbers, sizes: tuple[int, int]) -> Numbers:
-    """Numbers of the cells, sorted by both codes."""
-    order: Numbers = get_backend().stable_order(second, sizes[1])
-    return order[get_backend().stable_order(first[order], sizes[0])]
+    return DistinctPairs(one, distinct - one * sizes[1], where.reshape(-1))

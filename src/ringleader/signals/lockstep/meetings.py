@@ -73,14 +73,7 @@ def meet(share: CellShare, who: Codes, n_actors: int, places: Places, settings: 
     """
     here = places._replace(items=places.items - np.int32(share.own(share.mode)[0]))
     place, group = ranks(here.items.astype(np.int64) * places.n_windows + places.windows)
-    order = in_order(who, n_actors)
-    order = order[in_order(group[order], len(place))]
-    group, member = group[order], who[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (np.diff(group) != 0) | (np.diff(member) != 0)
-    which = np.empty(len(order), np.int64)
-    which[order] = np.cumsum(new) - 1
-    group, member = group[new], np.ascontiguousarray(member[new], np.int32)
+    group, member, which = get_backend().distinct_pairs(group, who, (len(place), n_actors))
     size = np.bincount(group, minlength=len(place))
     fits = (size >= settings.min_group) & (size <= settings.max_group)
     large = size > settings.max_group
@@ -92,7 +85,7 @@ def meet(share: CellShare, who: Codes, n_actors: int, places: Places, settings: 
     cells = np.flatnonzero(seats >= 0)
     return Meetings(
         offsets,
-        member[counting],
+        member[counting].astype(np.int32),
         place[fits],
         (place[fits] % places.n_windows).astype(np.int32),
         places.n_windows,

@@ -18,6 +18,7 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.elementary import log
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import product
+from ringleader.kernels.topic_layout import TopicRows
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, Lookup, as_share
@@ -44,8 +45,8 @@ NEAR = 100.0
 SHARED = 400_000
 """Cells from which threads share the work; of fewer they would wait for the interpreter's lock."""
 
-ROWS = 4_096
-"""Cells at a time where an array of cells x topics is needed: so many stay near the processor."""
+ROWS = 65_536
+"""Cells that a thread takes at a time."""
 
 
 class Topics(NamedTuple):
@@ -302,16 +303,11 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
     nearer = chances / np.maximum(popularity, 1e-300)[:, None]
     nearer -= 1.0
     nearer *= trust
-    pull = np.empty(len(who))
+    rows = TopicRows(topics.shares, topics.counts, chances, nearer, ACTOR_PRIOR * topics.mixture)
+    drawn, what = np.empty(len(who)), np.ascontiguousarray(what)
 
     def fill(begin: int) -> None:
-        rows = slice(begin, begin + ROWS)
-        author, met = who[rows], what[rows]
-        own = topics.shares[author] * chances[met]
-        own /= np.maximum(own.sum(axis=1, keepdims=True), 1e-300)
-        left = np.maximum(topics.counts[author] - own, 0.0) + ACTOR_PRIOR * topics.mixture
-        drawn = (left * nearer[met]).sum(axis=1) / left.sum(axis=1)
-        pull[rows] = log(np.maximum(1.0 + drawn, 1.0))
+        get_backend().drawn_to_items(who, what, rows, drawn, (begin, min(begin + ROWS, len(who))))
 
     _threads(len(who)).map(fill, range(0, len(who), ROWS))
-    return actors.move(pull, home)
+    return actors.move(log(np.maximum(1.0 + drawn, 1.0)), home)
