@@ -4,7 +4,7 @@
 
 DARPA (connections), and made-up tensors of three to seven modes: entities of a heavy-tailed popularity in every mode,
 and floods, each of which fixes some of the modes to a few entities and leaves the others as they are. AUC of
-connections.
+connections. ``score --reviews`` is the column of that name of a model that was fitted to the tensor without a label.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import pandas as pd
 import ringleader as rl
 from machine import describe, write_section
 from ringleader.baselines.registry import baseline_names
+from ringleader.cli.score import sorted_by
 from ringleader.errors import RingleaderError
-from ringleader.evaluation.metrics import weighted_auc
+from ringleader.evaluation.metrics import auc, weighted_auc
 from ringleader.evaluation.real import Connections, load_darpa
 from ringleader.evaluation.results import markdown_table
 from ringleader.evaluation.scorers import crowd, registered_cell_scorer
@@ -28,7 +29,9 @@ from ringleader.evaluation.scorers import crowd, registered_cell_scorer
 USUAL, FLOODS, ENTITIES = 20_000, 6, 400
 """Rows of a made-up tensor that are no flood, floods, and entities of each mode."""
 SKIPPED = ("ringleader",)
-"""Its score of cells is ``crowd``."""
+"""It is ``score --reviews``."""
+MAJORITY, HEAVY = "`score --mode`, entities mostly of a flood", 10
+"""What entities are bad, and from how many bad rows on the heavier of them."""
 
 
 def flooded(modes: int, seed: int) -> Connections:
@@ -57,6 +60,17 @@ def flooded(modes: int, seed: int) -> Connections:
     return Connections(f"{modes} modes", tensor, bad, tensor.counts - bad)
 
 
+def entity_auc(model: rl.RingDetector, data: Connections, least: int) -> float:
+    """AUC of ``score --mode``, mean over the modes of ids: entities most of whose rows, and so many, are of a flood."""
+    found, tensor = [], data.tensor
+    for k in [k for k, v in enumerate(tensor.vocabularies) if v.kind == "id"]:
+        rows, bad = (np.bincount(tensor.coordinates[:, k], each, tensor.shape[k]) for each in (tensor.counts, data.bad))
+        truth = (bad > 0.5 * rows) & (bad >= least)
+        if 0 < truth.sum() < len(truth):
+            found.append(auc(truth.astype(float), model.snapshot_.scorer(k).score))
+    return float(np.mean(found)) if found else float("nan")
+
+
 def tensors(seeds: Sequence[int], folder: str | None) -> Iterator[Connections]:
     for modes in range(3, 8):
         for seed in seeds:
@@ -74,7 +88,12 @@ def main() -> None:
     names = [name for name in baseline_names(needs_labels=False) if name not in SKIPPED]
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for data in tensors(options.seeds, options.data):
-        figures[data.name]["crowd"].append(weighted_auc(crowd(data.tensor, 0), data.bad, data.good))
+        model = rl.RingDetector(random_state=0).fit(data.tensor)
+        order = sorted_by(model.snapshot_)
+        figures[data.name]["`score --reviews`"].append(weighted_auc(order, data.bad, data.good))
+        figures[data.name]["`crowd`"].append(weighted_auc(crowd(data.tensor, 0), data.bad, data.good))
+        for least, name in ((1, MAJORITY), (HEAVY, f"{MAJORITY}, {HEAVY} rows or more")):
+            figures[data.name][name].append(entity_auc(model, data, least))
         for name in names:
             try:
                 scores = registered_cell_scorer(name)(data.tensor, 0)

@@ -94,6 +94,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         labels: Any = None,
         *,
         columns: Mapping[str, str] | None = None,
+        count: str | None = None,
         covariates: Any = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -103,14 +104,14 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     ) -> RingDetector:
         """Learns from reviews (a SparseTensor, or anything ``read_reviews`` takes) and labels.
 
-        ``columns`` names columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and any numbers.
-        With ``checkpoint``, the model is saved there after every sweep, one with many accounts and few reviews after
-        every fourth; ``resume`` goes on with it. A model that is there is refused without ``overwrite``, with which it
-        answers until the new one is complete. ``runtime`` is a cluster, such as ``rl.Ray()``. The bits are the same.
+        ``columns`` and ``count`` name columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and
+        numbers. With ``checkpoint``, the model is saved there after every sweep, one with many accounts and few reviews
+        after every fourth; ``resume`` goes on with it. A model that is there is refused without ``overwrite``; with it,
+        that one answers until the new one is complete. ``runtime`` is a cluster, such as ``rl.Ray()``: same bits.
         """
         with started(runtime) as workers:
-            if columns is not None:
-                reviews = read_reviews(reviews, columns=columns, runtime=workers)
+            if columns is not None or count is not None:
+                reviews = read_reviews(reviews, columns=columns, count=count, runtime=workers)
             self.snapshot_, self._stored = snapshots.learn(
                 self.get_params(),
                 reviews,

@@ -52,6 +52,8 @@ def show(report: CheckReport) -> None:
     for role in report.missing:
         print(f"no column for {role}: left out; where there is one, name it with --column {role}=COLUMN")
     print(f"{counted(report.rows, 'row')}, {report.used:,} used, {counted(report.cells, 'distinct cell')}")
+    if report.counted is not None:
+        print(f"column {harmless(report.count or '')!r} says how often each row counts: {report.counted:,} in all")
     print(f"{counted(report.duplicates, 'exact duplicate')} (kept as multiplicity)")
     if report.time:
         print(f"times in {report.time.unit}, from {report.time.first} to {report.time.last}")

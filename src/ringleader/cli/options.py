@@ -50,6 +50,12 @@ Axes = Annotated[
         help="Build the tensor from these columns instead; KIND is id, category, rating or time=1w (1min, 1h, 1d, 4w).",
     ),
 ]
+Count = Annotated[
+    str | None,
+    typer.Option(
+        "--count", metavar="COLUMN", help="Column of whole numbers that say how often each row counts; once by default."
+    ),
+]
 ReviewTable = Annotated[
     str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, XLSX, ODS; .gz, .zst.")
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from ringleader.cli.options import (
     Axes,
     Columns,
+    Count,
     Encoding,
     LabelFile,
     MemoryLimit,
@@ -51,6 +52,7 @@ class ReadingOptions:
     labels: LabelFile = None
     column: Columns = None
     axis: Axes = None
+    count: Count = None
     strict: Strict = False
     memory_limit: MemoryLimit = None
     temp_directory: TempDirectory = None
@@ -63,7 +65,7 @@ class ReadingOptions:
         """Both tables, matched. What is odd is said on standard error, unless ``quiet``; with ``strict``, refused."""
         columns = parse_columns(self.column)
         labels = self.read_labels(target_kind)
-        tensor = self.read_reviews(reviews, columns=columns, modes=self.axis or None, runtime=runtime)
+        tensor = self.read_reviews(reviews, columns=columns, modes=self.axis or None, count=self.count, runtime=runtime)
         warnings = reading_notes(tensor, quiet=quiet)
         if labels is not None:
             warnings += need_a_match(labels, tensor, strict=self.strict)

@@ -138,23 +138,27 @@ def active_since(snapshot: Snapshot, mode: str, since: str) -> list[Any]:
     return list(tensor.vocabularies[k].decode(codes))
 
 
+def sorted_by(snapshot: Snapshot) -> Floats:
+    """The score of every distinct review, (n_cells,), in the order of the cells."""
+    from ringleader.judge.reviews import review_scores
+
+    signals, scores = snapshot.signals, _count_scores(snapshot)
+    if not signals.counts_lead:
+        roles = signals.lockstep.roles(snapshot.tensor)
+        scores = {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)}
+    return review_scores(signals, scores)
+
+
 def review_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row per distinct review, most suspicious first."""
     import numpy as np
 
-    from ringleader.judge.reviews import review_scores
-
     signals = snapshot.signals
-    evidence, roles = signals.reviews, signals.lockstep.roles(snapshot.tensor)
-    frame = snapshot.tensor.decode()
-    scores = _count_scores(snapshot)
-    if not signals.counts_lead:
-        scores = {k: snapshot.scorer(k).score for k in (roles.actor, *roles.items)}
-    score = review_scores(signals, scores)
+    frame, score = snapshot.tensor.decode(), sorted_by(snapshot)
     columns = {
         "score": score,
-        "log_odds": evidence.log_odds,
-        "evidence": evidence.evidence,
+        "log_odds": signals.reviews.log_odds,
+        "evidence": signals.reviews.evidence,
         "lockstep": signals.lockstep.review_scores,
         "strangers": signals.strangers.ratios,
         "crowd": signals.crowd,

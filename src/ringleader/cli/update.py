@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from ringleader.cli.models import KEEP, locked
 from ringleader.cli.options import (
     Columns,
+    Count,
     Encoding,
     Json,
     Keep,
@@ -41,6 +42,7 @@ def command(
     ] = None,
     labels: LabelFile = None,
     column: Columns = None,
+    count: Count = None,
     strict: Strict = False,
     memory_limit: MemoryLimit = None,
     temp_directory: TempDirectory = None,
@@ -56,19 +58,21 @@ def command(
 
     Reviews that the model has (same in all modes, same rating, same time) are left out, so that a batch that is given
     again changes nothing, whatever its files are called and its rows are sorted by. Columns have the names they had in
-    the fit; --column names those that are called otherwise now. `ringleader history` lists what was taken in,
-    `ringleader undo` goes back.
+    the fit; --column names those that are called otherwise now, --count the one that says how often each row counts.
+    `ringleader history` lists what was taken in, `ringleader undo` goes back.
 
     Example: ringleader update model monday.parquet
     """
     if new_reviews is None and labels is None:
         raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
-    if new_reviews is None and column:
-        raise SettingsError("--column names a column of NEW_REVIEWS; give the new reviews, or leave it out")
+    if new_reviews is None and (column or count):
+        named = "--column" if column else "--count"
+        raise SettingsError(f"{named} names a column of NEW_REVIEWS; give the new reviews, or leave it out")
     parse_columns(column)  # before the work, not after it
     reading = ReadingOptions(
         labels=labels,
         column=column,
+        count=count,
         strict=strict,
         memory_limit=memory_limit,
         temp_directory=temp_directory,
@@ -100,9 +104,7 @@ def _take_in(
         raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
     kind = known or target_kind or "binary"
     new_labels = reading.read_labels(kind)
-    fresh = (
-        read_new(before, snapshot.reading.get("modes", ()), new_reviews, reading) if new_reviews is not None else None
-    )
+    fresh = read_new(before, snapshot.reading, new_reviews, reading) if new_reviews is not None else None
     warnings = reading_notes(fresh, quiet=as_json) if fresh is not None else []
     if new_labels is not None:
         warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=reading.strict)
@@ -160,13 +162,14 @@ def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool
     print(f"model {harmless(summary['model'], 400)} holds {holds} now")
 
 
-def read_new(before: SparseTensor, modes: Sequence[str], source: str, reading: ReadingOptions) -> SparseTensor:
-    """New reviews, read as those of the fit were (``modes``), in the codes of the model; columns are renamed by role.
+def read_new(before: SparseTensor, how: Mapping[str, Any], source: str, reading: ReadingOptions) -> SparseTensor:
+    """New reviews, read as those of the fit were (``how``), in the codes of the model; columns are renamed by role.
 
     Their report gives columns the names of the fit, so that the next update expects those again.
     """
     from ringleader.tables.schema import ROLE_OF_MODE, parse_axis
 
+    modes, count = how.get("modes", ()), reading.count or how.get("count")
     if not modes:
         raise SettingsError("this model was not fitted to a table; take new reviews in with partial_fit from Python")
     axes, columns = [parse_axis(text) for text in modes], parse_columns(reading.column)
@@ -181,12 +184,12 @@ def read_new(before: SparseTensor, modes: Sequence[str], source: str, reading: R
     kinds = [text.rpartition(":")[2] for text in modes]
     here = [f"{axis.mode}={renamed[axis.mode]}:{kind}" for axis, kind in zip(axes, kinds, strict=True)]
     try:
-        fresh = reading.read_reviews(source, modes=here, vocabularies=before.vocabularies)
+        fresh = reading.read_reviews(source, modes=here, count=count, vocabularies=before.vocabularies)
     except SchemaError as error:
-        expected = ", ".join(repr(axis.column[:60]) for axis in axes)
+        expected = ", ".join(repr(name[:60]) for name in [*(axis.column for axis in axes), *([count] if count else [])])
         raise SchemaError(
             f"{error.message}; an update expects the columns of the fit ({expected}); where one has another name now, "
-            "add --column ROLE=COLUMN"
+            f"add --column ROLE=COLUMN{', or --count COLUMN' if count else ''}"
         ) from error
     assert fresh.report is not None  # a tensor that was read always has one
     return replace(fresh, report=replace(fresh.report, columns={axis.mode: axis.column for axis in axes}))

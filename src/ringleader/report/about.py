@@ -51,7 +51,9 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
             f"{counted(report['rows'], 'row')} read, {report['used']:,} used, {report['cells']:,} of them distinct; "
             f"{counted(report['duplicates'], 'exact duplicate')} kept as multiplicity."
         )
-        if report["used"] != int(model.tensor_.counts.sum()):
+        if report.get("counted") is not None:
+            notes.append(f"The column {harmless(report['count'])} has them count {report['counted']:,} times in all.")
+        if _counted(report) != int(model.tensor_.counts.sum()):
             notes.append("These figures are of the table that was read last; the model holds earlier ones too.")
     for mode, count in model.aligned_.unknown.items():
         notes.append(f"{counted(count, f'labelled {harmless(mode, 30)}')} not in the reviews; their labels are unused.")
@@ -112,11 +114,17 @@ def command(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
     python = [name for name in PYTHON_ONLY if getattr(model, name) is not None]
     if python:
         notes.append(f"{', '.join(python)} can be set from Python only: see the settings.")
-    if report is not None and report["used"] != int(model.tensor_.counts.sum()):
+    if report is not None and _counted(report) != int(model.tensor_.counts.sum()):
         notes.append(
             "The model was updated with more than one table: fit the first, then ringleader update MODEL NEXT."
         )
     return " ".join(words), tuple(notes)
+
+
+def _counted(report: Mapping[str, Any]) -> int:
+    """How often the rows that were used count."""
+    counted: int = report["used"] if report.get("counted") is None else report["counted"]
+    return counted
 
 
 def _columns(model: RingDetector, report: Mapping[str, Any] | None) -> list[str]:
@@ -131,6 +139,8 @@ def _columns(model: RingDetector, report: Mapping[str, Any] | None) -> list[str]
     else:
         for axis in model.reading_.get("modes", ()):
             words += ["--axis", _word(axis)]
+    if "count" in model.reading_:
+        words += ["--count", _word(model.reading_["count"])]
     return words
 
 

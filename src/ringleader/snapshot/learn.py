@@ -291,7 +291,7 @@ def how_it_was_read(tensor: SparseTensor) -> dict[str, Any]:
     for v in tensor.vocabularies:
         kind = {"time": f"time={v.bin_seconds}s", "number": "rating"}.get(v.kind, v.kind)
         modes.append(f"{v.mode}={tensor.report.columns[v.mode]}:{kind}")
-    return {"modes": modes}
+    return {"modes": modes} if tensor.report.count is None else {"modes": modes, "count": tensor.report.count}
 
 
 def _start(

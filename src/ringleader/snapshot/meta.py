@@ -102,7 +102,7 @@ FIELDS: dict[str, Kind] = {
     "sweep": COUNT,
     "parameters": lambda value: isinstance(value, dict),
     "config": lambda value: isinstance(value, dict),
-    "reading": lambda value: _named(_list_of(_text))(value) and set(value) <= {"modes"},
+    "reading": lambda value: _reading(value),
     "labels": lambda value: value is None or isinstance(value, dict),
     "covariates": _or_none(_checksum),
     "report": lambda value: value is None or isinstance(value, dict),
@@ -115,6 +115,13 @@ NEWER = ("batches", "device", "generation")
 """Fields that earlier formats do not have."""
 NEEDED_PARAMETERS = ("preset", "threads", "prevalence", "holdout")
 """Parameters that a stored model is asked with."""
+
+
+def _reading(value: object) -> bool:
+    """Modes as a list of texts, and the column of counts; both may be missing."""
+    if not isinstance(value, dict) or not set(value) <= {"modes", "count"}:
+        return False
+    return _list_of(_text)(value.get("modes", [])) and _text(value.get("count", ""))
 
 
 def check_meta(place: Place, name: str, meta: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ringleader.errors import InputError
 from ringleader.tables.schema import DEFAULT_MODES, ROLE_OF_MODE, Axis
+from ringleader.wording import counted, harmless
 
 NOT_UTF8 = "not valid UTF-8"
 """Why rows in another encoding are refused."""
@@ -13,6 +14,9 @@ NOT_UTF8 = "not valid UTF-8"
 FORMS = {
     "is not a number": "write plain numbers such as 5 or 4.5",
     "is not finite": "write plain numbers such as 5 or 4.5",
+    "is no count: not a number": "write whole numbers from 1 on",
+    "not a whole number": "write whole numbers from 1 on",
+    "is no count: below 1": "write whole numbers from 1 on",
     "is not a time": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
     "is outside 1970 to 2100": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
 }
@@ -34,6 +38,21 @@ def encoding_advice(rejected: Mapping[str, int]) -> str:
     return "; for Latin-1 give --encoding latin-1" if NOT_UTF8 in rejected else ""
 
 
+def encoding_notes(rejected: Mapping[str, int]) -> list[str]:
+    """That rows are in another encoding, and what to type."""
+    many = rejected.get(NOT_UTF8, 0)
+    return [f"{counted(many, 'row')} not in UTF-8{encoding_advice(rejected)}"] if many else []
+
+
+def count_notes(unused: str | None) -> list[str]:
+    """That a column looks as if it said how often each row counts, and how to have it do so."""
+    if unused is None:
+        return []
+    name = harmless(unused, 60)
+    used = f"--count {name} (count={name!r} in Python) has each count as often as it says"
+    return [f"column {name!r} is not used, so every row counts once; {used}"]
+
+
 def bad_parquet(name: str, error: BaseException) -> InputError:
     """What is wrong with a file that its readers do not take."""
     return InputError(f"{name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}")
@@ -41,6 +60,8 @@ def bad_parquet(name: str, error: BaseException) -> InputError:
 
 def flag(axis: Axis) -> str:
     """The option that names the column of an axis."""
+    if axis.kind == "count":
+        return "--count COLUMN"
     role = ROLE_OF_MODE.get(axis.mode, axis.mode)
     return f"--column {role}=COLUMN" if axis.mode in DEFAULT_MODES else f"--axis {axis.mode[:60]}=COLUMN"
 

@@ -16,6 +16,7 @@ import numpy as np
 from ringleader.errors import InputError
 from ringleader.tables.advice import advice, encoding_advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
+from ringleader.tables.counts import NO_COUNT, count_column
 from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, quoted
 from ringleader.tables.schema import ROLE_OF_MODE, Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
@@ -31,7 +32,8 @@ LARGEST_RATING = 1e30
 @dataclass(frozen=True)
 class CheckReport:
     """What was read, what was used, and what was not. ``duplicates`` are exact copies of earlier rows;
-    they stay in the counts of their cells."""
+    they stay in the counts of their cells. ``count`` is the column that says how often each row counts, where there is
+    one, and ``counted`` how often all rows that were used do."""
 
     source: str
     columns: Mapping[str, str]
@@ -46,6 +48,8 @@ class CheckReport:
     modes: Mapping[str, int]
     time: TimeSpan | None
     warnings: tuple[str, ...] = ()
+    count: str | None = None
+    counted: int | None = None
 
     @property
     def odd(self) -> tuple[str, ...]:
@@ -55,8 +59,13 @@ class CheckReport:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """How many rows were left out, a sentence for each reason."""
-        return tuple(f"{counted(number, 'row')} left out: {reason}" for reason, number in self.rejected.items())
+        """How many rows were left out, a sentence for each reason; of counts with the place of the first."""
+        of_counts = [e for e in self.examples if NO_COUNT in e.reason or e.reason == f"missing {self.count}"]
+        first = {example.reason: example.where for example in reversed(of_counts)}
+        return tuple(
+            f"{counted(number, 'row')} left out: {reason}" + (f", first at {first[reason]}" if reason in first else "")
+            for reason, number in self.rejected.items()
+        )
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -68,6 +77,8 @@ class CheckReport:
         span = f", from {str(self.time.first)[:10]} to {str(self.time.last)[:10]}" if self.time else ""
         modes = ", ".join(counted(number, mode) for mode, number in self.modes.items())
         lines = [f"{counted(self.rows, 'row')} of {self.source}, {self.used:,} used: {modes}{span}"]
+        if self.counted is not None:
+            lines.append(f"{self.count} says how often each row counts: {self.counted:,} in all")
         return [*lines, *self.odd]
 
     def __repr__(self) -> str:
@@ -92,6 +103,8 @@ class CheckReport:
             "modes": dict(self.modes),
             "time": asdict(self.time) if self.time else None,
             "warnings": list(self.warnings),
+            "count": self.count,
+            "counted": self.counted,
         }
 
 
@@ -105,11 +118,18 @@ class Checked:
     total: int  # rows read in all files, those that could not even be parsed among them
     dirty: bool = False
     time: TimeSpan | None = None
+    count: SourceColumn | None = None
     _refused: Counter[str] = field(default_factory=Counter)  # what every process has said already
     _shown: list[Example] = field(default_factory=list)
 
+    @property
+    def read(self) -> list[SourceColumn]:
+        """All columns in the order of those of each part: those of the axes, and the count where there is one."""
+        return self.columns if self.count is None else [*self.columns, self.count]
+
     def select(self, values: list[int], exact: list[int] | None = None) -> str:
-        """SQL over all parts: columns ``value_k`` and ``exact_k`` of the axes asked for.
+        """SQL over all parts: columns ``value_k`` and ``exact_k`` of the axes asked for; and, with any exact ones
+        asked for, how often the row counts, as ``weight``.
 
         Where anything is amiss, rows with a reason to be refused are left out.
         """
@@ -117,13 +137,15 @@ class Checked:
         for p, part in enumerate(self.relation.parts):
             items = [f"{self.columns[k].values[p]} AS value_{k}" for k in values]
             items += [f"{self.columns[k].exact[p]} AS exact_{k}" for k in exact or []]
+            if exact is not None and self.count is not None:
+                items.append(f"{self.count.values[p]} AS weight")
             where = f" WHERE {self.reason(p)} IS NULL" if self.dirty else ""
             selects.append(f"SELECT {', '.join(items)} FROM {part.relation}{where}")
         return " UNION ALL ".join(selects)
 
     def reason(self, p: int) -> str:
         """SQL: why a row of a part cannot be used, or NULL. The first reason counts."""
-        return f"coalesce({', '.join(column.reasons[p] for column in self.columns)}, NULL)"
+        return f"coalesce({', '.join(column.reasons[p] for column in self.read)}, NULL)"
 
     def refuse(self, *, strict: bool) -> None:
         """Counts the rows that cannot be used and finds the first few; with ``strict``, refuses them."""
@@ -167,7 +189,7 @@ class Checked:
     def _own_advice(self) -> tuple[int, str] | None:
         """The same from the files of this process, with the number of the column."""
         reason = self.relation.rejected.most_common(1)[0][0]
-        for k, column in enumerate(self.columns):
+        for k, column in enumerate(self.read):
             for part, reasons in zip(self.relation.parts, column.reasons, strict=True):
                 if quoted(reason) not in reasons:
                     continue
@@ -188,7 +210,7 @@ class Checked:
         )
         texts = ", ".join(
             f"coalesce({quoted(c.axis.column + '=')} || left(CAST({sql} AS VARCHAR), 40), '')"
-            for c, sql in zip(self.columns, part.columns, strict=True)
+            for c, sql in zip(self.read, part.columns, strict=True)
         )
         row = part.row or "row_number() OVER () - 1"
         examples: list[tuple[int, str, str]] = []
@@ -238,6 +260,9 @@ def check(relation: Relation) -> Checked:
                 )
                 column = replace(column, notes=(said,))
         checked.columns.append(column)
+    if relation.schema.count is not None:
+        checked.count, bad = count_column(relation, len(checked.columns), relation.schema.count)
+        checked.dirty |= bad
     return checked
 
 

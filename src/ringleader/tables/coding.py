@@ -27,6 +27,7 @@ class CodedRows(NamedTuple):
 
     codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
     exact: list[npt.NDArray[Any]]  # of each of ``Coding.binned_axes`` (n,)
+    weights: npt.NDArray[np.int64] | None  # how often each counts (n,); None where each counts once
 
     def __len__(self) -> int:
         return len(self.codes[0])
@@ -44,7 +45,7 @@ class GroupedRows(NamedTuple):
     """All rows grouped and sorted inside DuckDB."""
 
     n_cells: int
-    n_rows: int
+    n_rows: int  # as often as they count
     duplicates: int  # rows that are exact copies of others
     batches: Iterator[DistinctRows]
 
@@ -70,6 +71,20 @@ class Coding:
     def binned_axes(self) -> list[int]:
         """Axes whose bins are coarser than their values: the values themselves tell copies from other rows."""
         return [k for k, column in enumerate(self.checked.columns) if column.kind == "time" or column.edges]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a column says how often each row counts."""
+        return self.checked.count is not None
+
+    def used(self) -> int:
+        """How many rows of this process can be used."""
+        return int(self.checked.relation.rows(f"SELECT count(*) FROM ({self.checked.select([], [])})")[0][0])
+
+    def total(self) -> int:
+        """How often the rows of this process that can be used count together."""
+        query = f"SELECT coalesce(sum(weight), 0) FROM ({self.checked.select([], [])})"
+        return int(self.checked.relation.rows(query)[0][0])
 
     @property
     def exact_types(self) -> list[npt.DTypeLike]:
@@ -104,7 +119,8 @@ class Coding:
         for batch in relation.batches(self._joined()):
             columns = [np.asarray(column) for column in batch.columns]
             codes = [self._codes(k, columns[k]) if k in self._numbers else columns[k] for k in range(n_axes)]
-            yield CodedRows(codes, columns[n_axes:])
+            exact = n_axes + len(self.binned_axes)
+            yield CodedRows(codes, columns[n_axes:exact], columns[exact] if self.weighted else None)
 
     def grouped(self) -> GroupedRows:
         """All rows grouped and sorted by DuckDB, which spills to disk as needed."""
@@ -118,16 +134,23 @@ class Coding:
         items = ", ".join(f"n{k}.code AS c{k}" if k in self._numbers else f"c{k}" for k in axes)
         joins = " ".join(f"JOIN num_{k} n{k} ON c{k} = n{k}.x" for k in self._numbers)
         exact = "".join(f", exact_{k}" for k in self.binned_axes)
-        relation.rows(f"CREATE TABLE coded AS SELECT {items}{exact} FROM ({self._joined()}) {joins}")
+        weight = ", weight" if self.weighted else ""
+        relation.rows(f"CREATE TABLE coded AS SELECT {items}{exact}{weight} FROM ({self._joined()}) {joins}")
         names = ", ".join(f"c{k}" for k in axes)
-        distinct, used = relation.rows(
-            f"SELECT count(*), sum(n) FROM (SELECT {names}{exact}, count(*) AS n FROM coded GROUP BY ALL)"
+        distinct, used, counted = relation.rows(
+            f"SELECT count(*), sum(n), sum(w) FROM "
+            f"(SELECT {names}{exact}, count(*) AS n, {self._counted} AS w FROM coded GROUP BY ALL)"
         )[0]
         n_cells = relation.rows(f"SELECT count(*) FROM (SELECT DISTINCT {names} FROM coded)")[0][0]
-        return GroupedRows(int(n_cells), int(used), int(used) - int(distinct), self._distinct(names + exact))
+        return GroupedRows(int(n_cells), int(counted), int(used) - int(distinct), self._distinct(names + exact))
+
+    @property
+    def _counted(self) -> str:
+        """SQL: how often the rows of a group count."""
+        return "CAST(sum(weight) AS BIGINT)" if self.weighted else "count(*)"
 
     def _distinct(self, names: str) -> Iterator[DistinctRows]:
-        query = f"SELECT {names}, count(*) AS n FROM coded GROUP BY {names} ORDER BY {names}"
+        query = f"SELECT {names}, {self._counted} AS n FROM coded GROUP BY {names} ORDER BY {names}"
         axes = len(self.sizes)
         for batch in self.checked.relation.batches(query):
             *columns, counts = (np.asarray(column) for column in batch.columns)
@@ -213,7 +236,7 @@ class Coding:
         text = [k for k in axes if k not in self._numbers]
         codes = {k: f"CAST({self._code(k)} AS INTEGER)" for k in text}
         items = [f"{codes.get(k, f'value_{k}')} AS c{k}" for k in axes]
-        items += [f"exact_{k}" for k in self.binned_axes]
+        items += [f"exact_{k}" for k in self.binned_axes] + (["weight"] if self.weighted else [])
         joins = " ".join(f"JOIN voc_{k} v{k} ON {self._join_on[k].format(k=k)}" for k in text)
         return f"SELECT {', '.join(items)} FROM ({self.checked.select(axes, self.binned_axes)}) r {joins}"
 

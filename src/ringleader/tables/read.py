@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ def open_relation(
     *,
     columns: Mapping[str, str] | None = None,
     modes: Sequence[str] | Mapping[str, str] | None = None,
+    count: str | None = None,
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -72,7 +73,8 @@ def open_relation(
             # In a notebook without ipywidgets there is no bar, and DuckDB refuses to turn it off.
             with suppress(duckdb.Error):
                 connection.execute("SET enable_progress_bar = false").fetchall()
-            opened.append(_open(connection, source, columns, modes, limit, folder, encoding, peers or Alone()))
+            which = Wanted(columns, modes, count)
+            opened.append(_open(connection, source, which, limit, folder, encoding, peers or Alone()))
             yield opened[0]
         finally:
             connection.close()
@@ -96,11 +98,22 @@ def parse_memory(limit: str | int | None) -> int:
     return size
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns of a table are read, as ``schema.resolve`` takes it."""
+
+    columns: Mapping[str, str] | None
+    modes: Sequence[str] | Mapping[str, str] | None
+    count: str | None
+
+    def resolve(self, available: Sequence[str], where: str = "the table") -> Schema:
+        return resolve(available, columns=self.columns, modes=self.modes, count=self.count, where=where)
+
+
 def _open(
     connection: Any,
     source: Any,
-    columns: Mapping[str, str] | None,
-    modes: Sequence[str] | Mapping[str, str] | None,
+    which: Wanted,
     limit: int,
     folder: Path,
     encoding: str | None,
@@ -111,10 +124,10 @@ def _open(
         named, source = os.fspath(source), read_spreadsheet(source)
     if isinstance(source, (str, os.PathLike)):
         where = os.fspath(source)
-        return _open_files(connection, locate(source), where, columns, modes, limit, folder, encoding, peers)
-    schema = resolve(column_names(source), columns=columns, modes=modes)
+        return _open_files(connection, locate(source), where, which, limit, folder, encoding, peers)
+    schema = which.resolve(column_names(source))
     # Names of our own inside DuckDB, so that no column's name can be taken for another's.
-    arrays = [for_database(array) for array in to_arrow(source, list(schema.columns.values())).columns]
+    arrays = [for_database(array) for array in to_arrow(source, [axis.column for axis in schema.read]).columns]
     names = tuple(f"f{k}" for k in range(len(arrays)))
     connection.register("frame", pa.table(arrays, names=list(names)))
     relation = Relation(connection, schema, [], limit, folder, named)
@@ -128,8 +141,7 @@ def _open_files(
     connection: Any,
     files: list[ReviewFile],
     source: str,
-    columns: Mapping[str, str] | None,
-    modes: Sequence[str] | Mapping[str, str] | None,
+    which: Wanted,
     limit: int,
     folder: Path,
     encoding: str | None,
@@ -139,8 +151,8 @@ def _open_files(
     for number, file in _share(files, peers):
         path = readable_path(file, folder, number, encoding)
         loader = LOADERS[file.format](file, path, number)
-        fixed = _fixed_columns(file, loader.names, columns, modes)
-        schema = resolve([*loader.names, *fixed], columns=columns, modes=modes, where=repr(file.name))
+        fixed = _fixed_columns(file, loader.names, which)
+        schema = which.resolve([*loader.names, *fixed], repr(file.name))
         if relation is None:
             relation = Relation(connection, schema, [], limit, folder, source, peers=peers)
             first = file
@@ -159,14 +171,10 @@ def _open_files(
     return relation
 
 
-def _fixed_columns(
-    file: ReviewFile,
-    names: Sequence[str],
-    columns: Mapping[str, str] | None,
-    modes: Sequence[str] | Mapping[str, str] | None,
-) -> dict[str, str | None]:
+def _fixed_columns(file: ReviewFile, names: Sequence[str], which: Wanted) -> dict[str, str | None]:
     """Columns that the folders of a file give, where they are asked for, or play a role that none of its own does."""
-    asked = {*(columns or {}).values(), *(axis.column for axis in parse_modes(modes) if isinstance(axis, Axis))}
+    asked = {*(which.columns or {}).values(), which.count}
+    asked |= {axis.column for axis in parse_modes(which.modes) if isinstance(axis, Axis)}
     roles = roles_called(names)
     return {
         name: value
@@ -177,14 +185,14 @@ def _fixed_columns(
 
 def _loaded(loader: Loader, relation: Relation, schema: Schema, fixed: Mapping[str, str | None]) -> TablePart:
     """The part of a file, with columns of one value from its folders."""
-    own = tuple(axis for axis in schema.axes if axis.column not in fixed)
-    if len(own) == len(schema.axes):
-        return loader.load(relation, schema)
+    own = tuple(axis for axis in schema.read if axis.column not in fixed)
+    if len(own) == len(schema.read):
+        return loader.load(relation, replace(schema, axes=schema.read))
     if not own:
         raise SchemaError(f"{loader.file.name!r} has no column of its own for any mode; all are names of folders")
     part = loader.load(relation, replace(schema, axes=own))
     there = iter(zip(part.columns, part.types, strict=True))
-    pairs = [_constant(fixed[a.column]) if a.column in fixed else next(there) for a in schema.axes]
+    pairs = [_constant(fixed[a.column]) if a.column in fixed else next(there) for a in schema.read]
     return replace(part, columns=tuple(sql for sql, _ in pairs), types=tuple(kind for _, kind in pairs))
 
 

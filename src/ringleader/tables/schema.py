@@ -11,7 +11,7 @@ from typing import Literal
 
 from ringleader.errors import SchemaError, SettingsError
 
-AxisKind = Literal["id", "category", "rating", "time"]
+AxisKind = Literal["id", "category", "rating", "time", "count"]
 
 # Names that a column is known by, whatever their case, and however their words are joined. Amazon 2014 and 2018 say
 # reviewerID, asin, overall, unixReviewTime; Amazon 2023 says user_id, parent_asin, rating, timestamp.
@@ -44,6 +44,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "timestamp": ("time", "datetime", "date", "when", "review_date", "review_time", "created_at", "posted_at"),
 }
 """One of these alone is taken; of several none, since each could be it."""
+COUNT_NAMES = ("count", "counts", "weight", "weights", "n")
+"""Names of columns that look as if they said how often each row counts; none is taken unasked."""
 KNOWN_NAMES = {role: (*names, *OTHER_NAMES[role]) for role, names in DECISIVE_NAMES.items()}
 ROLE_OF_MODE = {"week": "timestamp", "time": "timestamp"}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -69,11 +71,22 @@ class Axis:
 
 @dataclass(frozen=True)
 class Schema:
-    """The axes of a tensor, the roles that were guessed, and the roles that no column plays."""
+    """The axes of a tensor, the roles that were guessed, and the roles that no column plays.
+
+    count : the column that says how often each row counts; None where each counts once
+    unused : a column that is called as if it did and is not used
+    """
 
     axes: tuple[Axis, ...]
     guessed: Mapping[str, str]
     dropped: tuple[str, ...] = ()
+    count: Axis | None = None
+    unused: str | None = None
+
+    @property
+    def read(self) -> tuple[Axis, ...]:
+        """Every column that is read: the axes and, behind them, the count."""
+        return self.axes if self.count is None else (*self.axes, self.count)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -128,13 +141,15 @@ def resolve(
     *,
     columns: Mapping[str, str] | None = None,
     modes: Sequence[str] | Mapping[str, str] | None = None,
+    count: str | None = None,
     where: str = "the table",
 ) -> Schema:
     """Decides which of the available columns play which modes.
 
     ``columns`` names the column of a role (``{"product": "asin"}``); ``modes`` asks for some of the
-    default modes, or for axes of one's own. A default mode that no column plays is dropped, except
-    that a reviewer, and a product or a seller, must be there.
+    default modes, or for axes of one's own; ``count`` names the column that says how often each row
+    counts. A default mode that no column plays is dropped, except that a reviewer, and a product or
+    a seller, must be there.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise SettingsError(f"columns is {columns!r}; give a mapping such as {{'reviewer': 'user_id'}}")
@@ -163,7 +178,9 @@ def resolve(
         for m in asked
         if isinstance(m, Axis) or _role(m) in chosen
     ]
-    _require_names(named, available, where)
+    if count is not None and not isinstance(count, str):
+        raise SettingsError(f"count is {count!r}; give the name of the column that says how often each row counts")
+    _require_names([*named, *([count] if count is not None else [])], available, where)
     for wanted in asked:
         if isinstance(wanted, Axis):
             axes.append(wanted)
@@ -172,7 +189,8 @@ def resolve(
         if role in chosen:
             column: str | None = chosen[role]
         else:
-            column = _guess(role, available, taken=set(chosen.values()) | set(guessed.values()))
+            taken = {*chosen.values(), *guessed.values(), *([count] if count is not None else [])}
+            column = _guess(role, available, taken)
             if column is not None:
                 guessed[role] = column
         if column is None:
@@ -181,7 +199,17 @@ def resolve(
             kind = DEFAULT_KINDS.get(role, "id")
             axes.append(Axis(wanted, column, kind, parse_bin(DEFAULT_BIN) if kind == "time" else None))
     _require(axes, dropped, asked=modes is not None, available=available, where=where)
-    return Schema(tuple(axes), guessed, tuple(dropped))
+    used = {axis.column: axis.mode for axis in axes}
+    if count in used:
+        raise SettingsError(f"column {count!r} is the mode {used[count]!r}, so it cannot be the count too")
+    likely = [name for name in available if _folded(name) in COUNT_NAMES and name not in used]
+    return Schema(
+        tuple(axes),
+        guessed,
+        tuple(dropped),
+        count=None if count is None else Axis(count, count, "count"),
+        unused=likely[0] if likely and count is None else None,
+    )
 
 
 def _require(axes: list[Axis], dropped: list[str], *, asked: bool, available: Sequence[str], where: str) -> None:

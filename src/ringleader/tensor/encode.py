@@ -18,18 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.counters import mixed
 from ringleader.errors import InputError, SettingsError, warn_of
 from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
-from ringleader.tables.advice import NOT_UTF8, encoding_advice
+from ringleader.tables.advice import count_notes, encoding_notes
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
 from ringleader.tables.coding import Coding
 from ringleader.tables.read import LEAST_MEMORY, open_relation, parse_memory
 from ringleader.tables.relation import Relation
-from ringleader.tensor.sparse import UNKNOWN, SparseTensor, mapped, sort_within_cells
+from ringleader.tensor.sparse import SparseTensor, exact_column, mapped, sort_within_cells
 from ringleader.tensor.vocabulary import Kind, Vocabulary
-from ringleader.wording import counted
 
 UNPACK_ROWS = 1 << 15
 """Cells whose codes are unpacked at a time."""
@@ -52,6 +50,7 @@ def read_reviews(
     *,
     columns: Mapping[str, str] | None = None,
     modes: Sequence[str] | Mapping[str, str] | None = None,
+    count: str | None = None,
     vocabularies: Sequence[Vocabulary] | None = None,
     strict: bool = False,
     memory_limit: str | int | None = None,
@@ -69,6 +68,8 @@ def read_reviews(
     columns : names of columns that are not recognised, such as ``{"product": "target"}``.
     modes : the modes wanted. By default reviewer, product, seller, rating and week, as far as there
         are columns for them. Others are written ``"NAME=COLUMN[:id|:category|:rating|:time=1w]"``.
+    count : name of a column of whole numbers from 1 on, which say how often each row counts: the tensor is that of the
+        same rows repeated so often. By default every row counts once.
     vocabularies : of an earlier tensor; its codes are kept and new entities get new ones behind them.
     strict : refuse the table if any row cannot be used, instead of counting such rows.
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
@@ -86,6 +87,7 @@ def read_reviews(
     how = {
         "columns": columns,
         "modes": modes,
+        "count": count,
         "memory_limit": memory_limit,
         "temp_directory": temp_directory,
         "encoding": encoding,
@@ -125,7 +127,8 @@ def _encoded(
     known = _match(checked, vocabularies)
     coding = Coding(checked, known)
     coding.leave_out_bad_rows(strict=strict)
-    fits = checked.rows * bytes_a_row(coding) < relation.memory_limit
+    total = coding.total() if coding.weighted else None
+    fits = bytes_to_count(coding, checked.rows, total) < relation.memory_limit
     if not fits and relation.peers.count > 1:
         raise InputError(
             f"{checked.rows:,} rows of one worker need more than its memory limit; use more workers, or raise it with "
@@ -139,7 +142,7 @@ def _encoded(
         guessed=dict(relation.schema.guessed),
         dropped=relation.schema.dropped,
         rows=checked.total,
-        used=sum(relation.everyone(int(cells.counts.sum()))),
+        used=sum(relation.everyone(int(cells.counts.sum()) if total is None else coding.used())),
         cells=sum(relation.everyone(len(cells.coordinates))),
         duplicates=sum(relation.everyone(cells.duplicates)),
         rejected=dict(relation.rejected.most_common()),
@@ -147,8 +150,16 @@ def _encoded(
         modes={v.mode: size for v, size in zip(encoded, coding.sizes, strict=True)},
         time=checked.time,
         warnings=tuple(
-            dict.fromkeys([*(note for c in checked.columns for note in c.notes), *_encoding_note(relation.rejected)])
+            dict.fromkeys(
+                [
+                    *(note for c in checked.columns for note in c.notes),
+                    *encoding_notes(relation.rejected),
+                    *count_notes(relation.schema.unused),
+                ]
+            )
         ),
+        count=None if relation.schema.count is None else relation.schema.count.column,
+        counted=None if total is None else sum(relation.everyone(int(cells.counts.sum()))),
     )
     return cells.coordinates, cells.counts, encoded, report, cells.exact
 
@@ -178,12 +189,6 @@ def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool,
     """In a worker: its share of a tensor."""
     with open_relation(source, **how, peers=peers) as relation:
         return _encoded(relation, None, strict)
-
-
-def _encoding_note(rejected: Mapping[str, int]) -> list[str]:
-    """That rows are in another encoding, and what to type."""
-    many = rejected.get(NOT_UTF8, 0)
-    return [f"{counted(many, 'row')} not in UTF-8{encoding_advice(rejected)}"] if many else []
 
 
 def _match(checked: Checked, vocabularies: Sequence[Vocabulary] | None) -> list[pa.Array | None]:
@@ -233,18 +238,32 @@ def bytes_a_row(coding: Coding) -> int:
     return 8 * words + max(8 * words + 24, 4 * modes + 32, 8 * exact + 48 if exact else 0)
 
 
+def bytes_to_count(coding: Coding, n_rows: int, total: int | None) -> int:
+    """What counting so many rows in memory needs at the most. total : how often they count, where a column says so.
+
+    Then each row has its weight and its place in the order, and each time that it counts an exact value.
+    """
+    if total is None:
+        return n_rows * bytes_a_row(coding)
+    return n_rows * (bytes_a_row(coding) + 24) + (48 * total if coding.exact_types else 0)
+
+
 def _count_in_memory(coding: Coding, n_rows: int) -> CountedCells:
     """Cells of at most ``n_rows`` rows, packed into words and sorted."""
     words = _pack_layout(coding.sizes)
-    return _count(*_sent_to_owners(coding, *_packed(coding, n_rows, words), words), words, coding.sizes)
+    keys, extras = _sent_to_owners(coding, *_packed(coding, n_rows, words), words)
+    weights = extras.pop() if coding.weighted else None
+    return _count(keys, extras, words, coding.sizes, weights)
 
 
 def _packed(
     coding: Coding, n_rows: int, words: list[list[int]]
 ) -> tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[Any]]]:
-    """Of every row the words with its codes, and the values before binning; whoever clears the lists frees them."""
+    """Of every row the words with its codes, the values before binning and, behind them, how often it counts where a
+    column says so; whoever clears the lists frees them."""
     keys = [np.zeros(n_rows, np.uint64) for _ in words]
-    exact: list[npt.NDArray[Any]] = [np.empty(n_rows, kind) for kind in coding.exact_types]
+    kinds = [*coding.exact_types, np.int64] if coding.weighted else coding.exact_types
+    exact: list[npt.NDArray[Any]] = [np.empty(n_rows, kind) for kind in kinds]
     filled = 0
     for rows in coding.rows():
         here = slice(filled, filled + len(rows))
@@ -255,7 +274,8 @@ def _packed(
                 key *= np.uint64(coding.sizes[k])
                 # Both unsigned: added to a signed number, 64 bits would go through floats and lose their ends.
                 key += rows.codes[k].astype(np.uint64)
-        for column, values in zip(exact, rows.exact, strict=True):
+        beside = rows.exact if rows.weights is None else [*rows.exact, rows.weights]
+        for column, values in zip(exact, beside, strict=True):
             column[here] = values
     return [key[:filled] for key in keys], [column[:filled] for column in exact]
 
@@ -276,15 +296,22 @@ def _sent_to_owners(
 
 
 def _count(
-    keys: list[npt.NDArray[np.uint64]], extras: list[npt.NDArray[Any]], words: list[list[int]], sizes: Sequence[int]
+    keys: list[npt.NDArray[np.uint64]],
+    extras: list[npt.NDArray[Any]],
+    words: list[list[int]],
+    sizes: Sequence[int],
+    weights: npt.NDArray[np.int64] | None = None,
 ) -> CountedCells:
-    """Distinct packed rows, unpacked, with their counts; and how many rows repeat another one exactly."""
-    exact = _one_column(extras)
+    """Distinct packed rows, unpacked, with their counts; and how many rows repeat another one exactly.
+
+    weights : how often each row counts; None for once
+    """
+    exact = exact_column(extras)
     extras.clear()
     order: npt.NDArray[np.int64] | None = None
     if len(keys) > 1:
         order = np.lexsort(tuple(reversed(keys)))
-    elif exact is not None:
+    elif exact is not None or weights is not None:
         order = np.argsort(keys[0])
     ordered = [np.sort(keys[0])] if order is None else [key[order] for key in keys]
     keys.clear()
@@ -293,13 +320,21 @@ def _count(
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] -= starts[-1:]
     distinct = len(starts)
+    if weights is not None:
+        weights = weights[order]
     if exact is not None:
         exact = exact[order]
         order = None
+        repeated = None if weights is None else np.repeat(exact, weights)
         sort_within_cells(exact, counts)
         changes = _changes([exact])
         changes[starts] = True
         distinct = int(np.count_nonzero(changes))
+        exact = exact if repeated is None else repeated
+    if weights is not None and len(starts):
+        counts = np.add.reduceat(weights, starts)
+        if exact is not None:
+            sort_within_cells(exact, counts)
     duplicates = len(ordered[0]) - distinct
     coordinates = np.empty((len(starts), len(sizes)), np.int32)
     for first in range(0, len(starts), UNPACK_ROWS):  # a piece at a time stays in the cache
@@ -311,21 +346,6 @@ def _count(
                 coordinates[here, k] = left - rest * np.uint64(sizes[k])
                 left = rest
     return CountedCells(coordinates, counts, duplicates, exact)
-
-
-def _one_column(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64] | None:
-    """Values before binning as one number for each row: a single time as it is, else a hash; None without any."""
-    if not columns:
-        return None
-    if len(columns) == 1 and columns[0].dtype.kind == "i":
-        return columns[0]
-    key = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        number = column if column.dtype.kind == "i" else column + 0.0  # there are two zeros
-        key = mixed(key ^ number.view(np.uint64)) + np.uint64(1)
-    hashed = key.view(np.int64)
-    hashed[hashed == UNKNOWN] += 1
-    return hashed
 
 
 def _count_in_database(coding: Coding, folder: Path) -> CountedCells:
@@ -342,7 +362,7 @@ def _count_in_database(coding: Coding, folder: Path) -> CountedCells:
         for k, codes in enumerate(rows.codes):
             coordinates[cells[begins], k] = codes[begins]
         np.add.at(counts, cells, rows.counts)
-        values = _one_column(rows.exact)
+        values = exact_column(rows.exact)
         if values is not None:
             here = slice(n_rows, n_rows + int(rows.counts.sum()))
             exact[here], n_rows = np.repeat(values, rows.counts), here.stop

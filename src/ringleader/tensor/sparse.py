@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.counters import mixed
 from ringleader.errors import SettingsError, StorageError
 from ringleader.runtime.machine import reserve
 from ringleader.tables.check import CheckReport
@@ -220,6 +221,21 @@ def group_codes(codes: npt.NDArray[np.int32], size: int) -> Grouping:
 def exact_values(tensor: SparseTensor) -> npt.NDArray[np.int64]:
     """``tensor.exact``; UNKNOWN for every review where there is none."""
     return np.full(tensor.n_reviews, UNKNOWN) if tensor.exact is None else tensor.exact
+
+
+def exact_column(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64] | None:
+    """Values before binning as one number for each row: a single time as it is, else a hash; None without any."""
+    if not columns:
+        return None
+    if len(columns) == 1 and columns[0].dtype.kind == "i":
+        return columns[0]
+    key = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        number = column if column.dtype.kind == "i" else column + 0.0  # there are two zeros
+        key = mixed(key ^ number.view(np.uint64)) + np.uint64(1)
+    hashed = key.view(np.int64)
+    hashed[hashed == UNKNOWN] += 1
+    return hashed
 
 
 def sort_within_cells(exact: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
