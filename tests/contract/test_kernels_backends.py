@@ -29,6 +29,7 @@ from ringleader.kernels.layout import (
 from ringleader.kernels.numba import blocks as numba_blocks
 from ringleader.kernels.numba import bursts as numba_bursts
 from ringleader.kernels.numba import entries as numba_entries
+from ringleader.kernels.numba import graphs as numba_graphs
 from ringleader.kernels.numba import grouped as numba_grouped
 from ringleader.kernels.numba import logarithms as numba_logarithms
 from ringleader.kernels.numba import matrices as numba_matrices
@@ -352,6 +353,6 @@ def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     folder = Path(numba_blocks.__file__).parent
     names = ("dual.py", "elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
     checksum = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()[:12]
-    modules = numba_blocks, numba_bursts, numba_entries, numba_grouped, numba_logarithms, numba_matrices, numba_pairs
-    for module in (*modules, numba_topics):
+    modules = numba_blocks, numba_bursts, numba_entries, numba_graphs, numba_grouped, numba_logarithms
+    for module in (*modules, numba_matrices, numba_pairs, numba_topics):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

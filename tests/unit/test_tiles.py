@@ -7,10 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from ringleader.kernels.tiles import (
     gram,
+    graph_times,
     inverse_factor,
     product,
     row_lengths,
@@ -18,6 +22,29 @@ from ringleader.kernels.tiles import (
     times_vector,
     vector_times,
 )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9), st.integers(1, 9), st.integers(1, 7), st.sampled_from([np.int32, np.int64]), st.integers(0, 99)
+)
+def test_graphs_times_columns_have_the_bits_of_scipy(n: int, m: int, fours: int, index: type, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    entries = int(rng.integers(0, 3 * n * m))
+    row, column = rng.integers(0, n, entries), rng.integers(0, m, entries)
+    graph = sparse.csr_array((rng.normal(size=entries), (row, column)), shape=(n, m))
+    graph.indices, graph.indptr = graph.indices.astype(index), graph.indptr.astype(index)
+    numbers, back = rng.normal(size=(m, 4 * fours)), rng.normal(size=(n, 4 * fours))
+    np.testing.assert_array_equal(graph_times(graph, numbers), graph @ numbers)
+    np.testing.assert_array_equal(graph_times(graph.T, back), graph.T @ back)
+
+
+def test_a_graph_is_not_multiplied_with_numbers_of_another_size() -> None:
+    graph = sparse.csr_array(np.eye(3))
+    for shape in ((2, 4), (3, 5)):
+        with pytest.raises(ValueError, match="shape"):
+            graph_times(graph, np.ones(shape))
+
 
 SIZES = [(1, 1), (5, 3), (64, 64), (130, 24), (65, 130), (200, 301), (700, 250)]
 

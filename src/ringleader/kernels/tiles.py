@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.layout import read_only
 from ringleader.runtime.executor import Threads
 
 TILE = 48
@@ -27,6 +28,9 @@ FEW = 16
 
 SHARED = 4_000_000
 """Terms of a product from which threads share it."""
+
+LANES = 4
+"""Numbers that are added at once: the columns that ``graph_times`` takes are multiples of it."""
 
 PART = 1024
 """Rows whose lengths are found at a time: with 500 columns they stay in a processor's cache."""
@@ -132,6 +136,19 @@ def vector_times(vector: Floats, matrix: Floats) -> Floats:
 
     matrices.vector_times(np.ascontiguousarray(vector), np.ascontiguousarray(matrix), total)
     return total
+
+
+def graph_times(graph: Any, numbers: Floats) -> Floats:
+    """graph @ numbers (m, K) of SciPy's graph (n, m) by rows or columns, with its bits; K is a multiple of LANES."""
+    from ringleader.kernels.numba import graphs
+
+    if len(numbers) != graph.shape[1] or numbers.shape[1] % LANES:
+        raise ValueError(f"a graph of shape {graph.shape} times numbers of shape {numbers.shape}")
+    made = np.zeros((graph.shape[0], numbers.shape[1]))
+    product_of = graphs.by_rows if graph.format == "csr" else graphs.by_columns
+    parts = (graph.indptr, graph.indices, graph.data, np.asarray(numbers, np.float64))
+    product_of(*(read_only(np.ascontiguousarray(part)) for part in parts), made)
+    return made
 
 
 def outer_products(edges: Numbers, left: Floats, right: Floats) -> Floats:

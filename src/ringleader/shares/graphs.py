@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.kernels.tiles import LANES, graph_times
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, sent_to_owners
 
@@ -37,7 +38,10 @@ class OwnedRows:
 
     def __matmul__(self, numbers: Floats) -> Floats:
         """(n_own, ...) from (m_own, ...): each process gives the numbers of its own entities."""
-        return np.asarray(self.matrix @ self._lookup.rows(numbers))
+        read = self._lookup.rows(numbers)
+        if read.ndim == 2 and read.shape[1] and read.shape[1] % LANES == 0 and self.matrix.format in ("csr", "csc"):
+            return graph_times(self.matrix, read)
+        return np.asarray(self.matrix @ read)
 
     def sums(self) -> Floats:
         """The sum of each row, (n_own,)."""

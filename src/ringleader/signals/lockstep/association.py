@@ -21,6 +21,7 @@ from scipy import sparse
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
+from ringleader.kernels.tiles import LANES
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.settings import Number, Settings, Whole
@@ -307,18 +308,21 @@ def spread_labels(
     known = np.concatenate([*(labels for labels, _ in held), np.zeros((own.last - own.first, 0))], axis=1)
     known = np.concatenate([known, np.zeros((more, known.shape[1]))])
 
-    def spread(labels: Floats) -> Floats:
+    def spread(columns: Floats) -> Floats:
+        width = columns.shape[1]
+        labels = np.zeros((len(columns), -(-width // LANES) * LANES))  # further columns stay zero
+        labels[:, :width] = columns
         q, again = labels, flow.restart * labels
         for _ in range(flow.iterations):
             q = walk(q)
             q *= 1 - flow.restart
             q += again
         q -= again
-        return q
+        return q[:, :width]
 
     # No column feels another, so that they may be cut up among threads.
     pieces = np.array_split(known, min(COLUMN_PIECES, Threads().count), axis=1)
-    columns = [np.ascontiguousarray(part) for part in pieces if part.shape[1]]
+    columns = [part for part in pieces if part.shape[1]]
     flowed = np.concatenate([*Threads().map(spread, columns), np.zeros((len(known), 0))], axis=1)
     ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
     return [(part, fold) for part, (_, fold) in zip(np.split(flowed, ends, axis=1), held, strict=True)]
