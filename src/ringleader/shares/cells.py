@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.arrays import Codes, Floats, Numbers, frozen
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.runs import Runs, halved_sums, run_length, sums_by_code
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
+
+HELD_CODES = 4_000_000
+"""Cells up to which the codes of a mode are held side by side, once they were taken out of the tensor."""
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -60,6 +63,7 @@ class CellShare:
         self._dealt: dict[int, CellShare] = {}
         self._owned: list[Array] = []  # of each process: which cells of the home share it holds here
         self._received: Numbers = np.zeros(0, np.int64)  # how many cells here came from each home share
+        self._own_codes: dict[int, Codes] = {}
         self._cell_runs: Array | None = None  # of each cell the run of its entity; there are at most RUNS
 
     @classmethod
@@ -93,9 +97,14 @@ class CellShare:
 
     def own_codes(self, mode: int) -> Codes:
         """Of each cell held here its entity of a mode, counted from the first one that this process owns."""
+        if mode in self._own_codes:
+            return self._own_codes[mode]
         first = self.own(mode)[0]
         column = np.ascontiguousarray(self.tensor.coordinates[:, mode])
-        return column if first == 0 else column - np.int32(first)
+        column = frozen(column if first == 0 else column - np.int32(first))
+        if self.n_cells <= HELD_CODES:
+            self._own_codes[mode] = column
+        return column
 
     # -- cells ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.elementary import log
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.runs import sums_by_code
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -145,8 +146,8 @@ def _counted_alike(
     item, window = distinct // places.n_windows, distinct % places.n_windows
     item = item - share.own(share.mode)[0]
     strangers, others = side & alone, side & ~alone
-    count = np.asarray(np.bincount(crowd, weights=strangers, minlength=len(distinct)), np.float64)
-    customers = np.bincount(crowd, weights=others, minlength=len(distinct))
+    count = sums_by_code(crowd, strangers, len(distinct))
+    customers = sums_by_code(crowd, others, len(distinct))
     in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
     of_all = (in_window / share.n_cells)[window]
     in_all = np.bincount(item, weights=count)[item]

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.elementary import log
+from ringleader.kernels.layout import read_only
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import product
 from ringleader.kernels.topic_layout import TopicRows
@@ -304,10 +305,10 @@ def _pull(home: CellShare, actor: int, item: int, topics: Topics, trust: Floats)
     nearer -= 1.0
     nearer *= trust
     rows = TopicRows(topics.shares, topics.counts, chances, nearer, ACTOR_PRIOR * topics.mixture)
-    drawn, what = np.empty(len(who)), np.ascontiguousarray(what)
+    drawn, author, met = np.empty(len(who)), read_only(who), read_only(what)
 
     def fill(begin: int) -> None:
-        get_backend().drawn_to_items(who, what, rows, drawn, (begin, min(begin + ROWS, len(who))))
+        get_backend().drawn_to_items(author, met, rows, drawn, (begin, min(begin + ROWS, len(who))))
 
     _threads(len(who)).map(fill, range(0, len(who), ROWS))
     return actors.move(log(np.maximum(1.0 + drawn, 1.0)), home)
