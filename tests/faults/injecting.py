@@ -21,7 +21,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
 import zipfile
 from collections import Counter
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from operations import Operation, operations
+from probing import give_up_after
 
 import ringleader as rl
 from ringleader.console.decisions import DecisionStore
@@ -46,7 +46,7 @@ IN_TURN = {"EIO": errno.EIO, "EACCES": errno.EACCES, "EROFS": errno.EROFS}
 IN_TURN |= {"EDQUOT": errno.EDQUOT, "ENAMETOOLONG": errno.ENAMETOOLONG}
 """One of these happens to each call too, in turn."""
 SAVES = ("store", "store in pieces", "fit", "fit --overwrite", "update")
-LONGEST = 300
+LONGEST = 60
 """Seconds of a trial, beyond which it hangs."""
 
 SHIM = ctypes.CDLL(None)
@@ -164,7 +164,7 @@ def in_a_child(call: Callable[[], Any], arm: tuple[str, int, int] = ("", 0, 0)) 
     if child == 0:
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        signal.alarm(LONGEST)
+        give_up_after(LONGEST)
         try:
             SHIM.fault_arm(arm[0].encode(), arm[1], arm[2])
             problem = call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -47,6 +48,16 @@ def use(folder: Path) -> str:
     return "answered"
 
 
+def give_up_after(seconds: int) -> None:
+    """SIGPROF comes when this process has computed for so many seconds, SIGALRM after ten times as long; 0 for never.
+
+    A machine that is busy with others, or stops for a while, makes no finding.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(10 * seconds)
+
+
 def in_a_child(call: Callable[[], str], seconds: int = 60) -> str:
     """The answer of a call in a process of its own; how that ended, where it did not answer."""
     reading, writing = os.pipe()
@@ -55,9 +66,7 @@ def in_a_child(call: Callable[[], str], seconds: int = 60) -> str:
         os.close(reading)
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
-        import signal
-
-        signal.alarm(seconds)
+        give_up_after(seconds)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

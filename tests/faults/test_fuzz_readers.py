@@ -11,6 +11,7 @@ import io
 import os
 import random
 import signal
+import sys
 import time
 import warnings
 import zipfile
@@ -28,13 +29,17 @@ from ringleader.known.covariates import read_covariates
 from ringleader.snapshot.manifest import is_manifest, read_manifest
 from ringleader.snapshot.place import place_of
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from probing import give_up_after
+
 CORPUS = sorted(
     path for path in (Path(__file__).parent / "corpus").iterdir() if path.suffix != ".py" and path.is_file()
 )
 SECONDS = float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "20"))
 FIRST = int(os.environ.get("RINGLEADER_FUZZ_FIRST", "0"))
 LONGEST = 60
-"""Seconds that any file of the corpus may take."""
+"""Seconds that any file of the corpus may compute."""
 SPLICES = (
     b"\0",
     b'"',
@@ -82,13 +87,14 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def too_long(number: int, frame: FrameType | None) -> None:
-    raise AssertionError(f"it took more than {LONGEST} s")
+    raise AssertionError(f"it computed for more than {LONGEST} s, or waited for ten times as long")
 
 
 def attempt(path: Path, kind: str) -> str:
-    if hasattr(signal, "alarm"):
-        signal.signal(signal.SIGALRM, too_long)
-        signal.alarm(LONGEST)
+    for name in ("SIGALRM", "SIGPROF"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), too_long)
+    give_up_after(LONGEST)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what other packages say of odd spreadsheets
         warnings.simplefilter("error", RuntimeWarning)
@@ -98,8 +104,7 @@ def attempt(path: Path, kind: str) -> str:
             assert str(error)
             return "refused"
         finally:
-            if hasattr(signal, "alarm"):
-                signal.alarm(0)
+            give_up_after(0)
     return "read"
 
 
