@@ -2,8 +2,8 @@
 
     python benchmarks/core_verdicts.py --seeds 7301 7302 7303 7304 [--markets NAME ...] [--write]
 
-A core is honest in its majority where less than half of its reviewers abuse. Markets of 40,000 reviews (of tastes: so
-many everyday ones) and, of tastes, of 15,000 besides, where rings are a larger part.
+A core is honest in its majority where less than half of its reviewers abuse. Of markets of tastes the number of
+everyday reviews is said.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ from ringleader.evaluation.detection import DIFFICULTIES
 from ringleader.evaluation.results import markdown_table
 from transfer import truth_of
 
-TASTES = ("loyal", "very-loyal", "nested", "fans", "deals", "slow", "once", "everything")
-REVIEWS, SMALL = 40_000, 15_000
+SMALL, LARGE = 15_000, 40_000
+MARKETS = {
+    **{f"{name}, {LARGE:,}": (name, LARGE) for name in DIFFICULTIES},
+    **{f"{name}, {LARGE:,}": (name, LARGE) for name in ("everything", "fans")},
+    **{f"{name}, {SMALL:,}": (name, SMALL) for name in ("everything", "fans", "deals", "loyal", "very-loyal")},
+    **{f"{name}, {SMALL:,}": (name, SMALL) for name in ("nested", "slow", "once")},
+}
+"""Kind and number of reviews of each market."""
+
+WORDS = ("ring", "unclear", "honest group?")
 
 
 class Judged(NamedTuple):
@@ -35,11 +43,12 @@ class Judged(NamedTuple):
     of: int
 
 
-def markets(name: str, seed: int) -> list[Marketplace]:
-    """The markets of a name and a seed, one for each size."""
-    if name in DIFFICULTIES:
-        return [marketplace(REVIEWS, difficulty=name, seed=seed)]
-    return [taste_market(reviews, kind=name, seed=seed) for reviews in (REVIEWS, SMALL)]
+def market_of(name: str, seed: int) -> Marketplace:
+    """A market of ``MARKETS``."""
+    kind, reviews = MARKETS[name]
+    if kind in DIFFICULTIES:
+        return marketplace(reviews, difficulty=kind, seed=seed)
+    return taste_market(reviews, kind=kind, seed=seed)
 
 
 def judged(model: rl.RingDetector, bad: np.ndarray) -> list[Judged]:
@@ -53,16 +62,13 @@ def judged(model: rl.RingDetector, bad: np.ndarray) -> list[Judged]:
 
 
 def summary(name: str, labels: str, rows: Sequence[Judged]) -> list[str]:
-    """A row of the table."""
-    rings = [row for row in rows if row.word == "ring"]
-    others = [row for row in rows if row.word != "ring"]
-    wrong = sum(2 * row.true < row.of for row in rings), sum(2 * row.true >= row.of for row in others)
-    return [
-        *(name, labels),
-        *(f"{len(rings)}", f"{wrong[0]}", _shares(rings)),
-        *(f"{len(others)}", f"{wrong[1]}", _shares(others)),
-        f"{np.mean([abs(row.said - row.true) / row.of for row in rows]):.2f}" if rows else "",
-    ]
+    """A row of the table: of each verdict how many cores, and how many of these are honest in their majority."""
+    cells = [name, labels]
+    for word in WORDS:
+        chosen = [row for row in rows if row.word == word]
+        honest = sum(2 * row.true < row.of for row in chosen)
+        cells += [f"{len(chosen)}, {honest}" if chosen else "", _shares(chosen)]
+    return [*cells, f"{np.mean([abs(row.said - row.true) / row.of for row in rows]):.2f}" if rows else ""]
 
 
 def _shares(rows: Sequence[Judged]) -> str:
@@ -75,13 +81,14 @@ def _shares(rows: Sequence[Judged]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
-    parser.add_argument("--markets", nargs="*", default=[*DIFFICULTIES, *TASTES])
+    parser.add_argument("--markets", nargs="*", default=list(MARKETS), choices=list(MARKETS))
     parser.add_argument("--write", action="store_true", help="write the table into docs/cores.md")
     options = parser.parse_args()
     found: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for name in options.markets:
-        for market in (market for seed in options.seeds for market in markets(name, seed)):
-            model = rl.RingDetector(random_state=0).fit(market.reviews)
+        for seed in options.seeds:
+            market = market_of(name, seed)
+            model = rl.RingDetector(random_state=seed).fit(market.reviews)
             bad = truth_of(market, model.tensor_, "reviewer") == 1
             found[name, "without"] += judged(model, bad)
             found[name, "with"] += judged(model.partial_fit(labels=market.labels), bad)
@@ -91,8 +98,10 @@ def main() -> None:
         found["all", labels] = [
             row for (name, way), rows in found.items() if way == labels and name != "all" for row in rows
         ]
-    header = ["market", "labels", "rings", "honest in their majority", "abusive, said / true"]
-    header += ["honest group?", "abusive in their majority", "abusive, said / true", "mean error of the share"]
+    header = ["market", "labels"]
+    for word in WORDS:
+        header += [f"{word}: cores, honest in their majority", "abusive, said / true"]
+    header.append("mean error of the share")
     table = markdown_table(header, [summary(*key, rows) for key, rows in found.items()])
     about = f"`benchmarks/core_verdicts.py --seeds {' '.join(map(str, options.seeds))}`. {describe()}."
     print(f"{about}\n\n{table}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -159,6 +160,8 @@ def test_score_of_reviews_has_a_row_per_review(command: Run, model: Path, tmp_pa
     assert list(frame.columns) == ["rank", "reviewer", "product", "seller", "rating", "week", "count", *ways]
     attack = rl.load(model).snapshot_.signals.ratios.attack
     assert sorted(frame["attack"]) == sorted(attack) and (frame.loc[frame["rating"] > 2, "attack"] == 0).all()
+    shown = command("score", model, "--reviews", "--top", 200).stdout
+    assert len(shown.splitlines()) == 201 and not re.search(r"\de-\d", shown)
 
 
 def test_formulas_are_defused_in_csv_alone(command: Run, tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path
         assert model.scores("reviewer").equals(alone.scores("reviewer"))
         assert str(model.explain("reviewer", name)) == str(alone.explain("reviewer", name))
         assert model.snapshot_.signals.strangers.ratios.tolist() == alone.snapshot_.signals.strangers.ratios.tolist()
+        assert model.snapshot_.verdicts(model.cores()) == alone.snapshot_.verdicts(alone.cores())
 
 
 def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:

@@ -20,6 +20,8 @@ from ringleader.cores import Core, Cores, CoreSettings, find_cores, write_blocks
 from ringleader.cores.verdict import verdicts
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError, StorageError
+from ringleader.signals import Signals
+from ringleader.signals.evidence import ReviewEvidence
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep
 from ringleader.tensor.sparse import SparseTensor
 
@@ -329,11 +331,13 @@ def test_blocks_of_an_earlier_run_do_not_stay(planted: tuple[SparseTensor, Cores
 @pytest.fixture
 def stubbed(planted: tuple[SparseTensor, Cores], monkeypatch: pytest.MonkeyPatch) -> Cores:
     tensor, cores = planted
+    nothing = np.zeros(tensor.n_cells)
+    signals = Signals(tensor, 0, lambda: ReviewEvidence(nothing, nothing, nothing), lambda: find_lockstep(tensor))
     unlabelled = SimpleNamespace(
         cores=lambda: cores,
         tensor=tensor,
         config=SimpleNamespace(contrast=0),
-        verdicts=lambda cores: verdicts(cores, planted[0], 0),
+        verdicts=lambda cores: verdicts(cores, signals),
     )
     monkeypatch.setattr(cli, "open_snapshot", lambda _: unlabelled)
     return cores

@@ -127,7 +127,11 @@ def met_known(r: Recount, said: re.Match[str]) -> None:
 def share_of(r: Recount, said: re.Match[str], chosen: set[str], mode: str) -> None:
     met = set(r.mine[mode])
     expected = len(met) * r.table[mode].isin(chosen).mean()
-    r.is_said(said, {"seen": len(met & chosen), "of": len(met), "expected": expected})
+    r.is_said(said, {"expected": expected})
+    if said["seen"] is None:  # its only one, which is or is not
+        assert len(met) == 1 and bool(met & chosen) == (re.search(r" is not | has other ", said[0]) is None)
+    else:
+        r.is_said(said, {"seen": len(met & chosen), "of": len(met)})
     assert set(re.findall(ID, said["names"] or "")) <= met & chosen
 
 
@@ -357,16 +361,17 @@ def nothing_to_count(r: Recount, said: re.Match[str]) -> None:
 NAMES = r"(?P<names>: .*)?"
 REVIEWS, RATINGS = r"(?:distinct )?reviews?", r"ratings(?: of distinct reviews)?"
 SEEN, OF, MODE, IS = r"(?P<seen>\d+)", r"(?P<of>\d+)", r"(?P<mode>\w+)", r"(?:is|are)"
+SHARE = rf"(?:{SEEN} of its {OF}|Its only) {MODE}"
 PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"{SEEN} of its {OF} \w+ also reviewed known (?P<kind>bad|good) (?P<who>{ID}), {EXPECTED}(;.*)?": (
         shares_with_known
     ),
     rf"It and known (?P<kind>bad|good) (?P<who>{ID}) met on {SEEN} of its {OF} products, within 8 weeks "
     rf"and with ratings alike, {EXPECTED}(;.*)?": met_known,
-    rf"{SEEN} of its {OF} {MODE} {IS} known (?P<kind>bad|good), {EXPECTED}{NAMES}": (known_counterparts),
-    rf"{SEEN} of its {OF} {MODE} (?:{IS} known bad or at least 50% likely to be bad|"
-    rf"{IS} among the first 5% by score), {EXPECTED}{NAMES}": suspected_counterparts,
-    rf"{SEEN} of its {OF} {MODE} (?:has|have) no other review, {EXPECTED}{NAMES}": no_other_review,
+    rf"{SHARE} {IS}(?: not)? known (?P<kind>bad|good), {EXPECTED}{NAMES}": (known_counterparts),
+    rf"{SHARE} (?:{IS}(?: not)? known bad or at least 50% likely to be bad|"
+    rf"{IS}(?: not)? among the first 5% by score), {EXPECTED}{NAMES}": suspected_counterparts,
+    rf"{SHARE} (?:has|have) (?:no other review|other reviews), {EXPECTED}{NAMES}": no_other_review,
     rf"It and (?P<who>{ID}) met on {SEEN} of its {OF} products{WHEN}, {EXPECTED}(; it met .*)?": acts_with,
     rf"(?:\d+ of its (?P<reviews>\d+) {REVIEWS} comes? from|Two of its) reviewers (?:who )?meet again elsewhere: "
     rf"(?P<one>{ID}) and (?P<other>{ID}) met on {SEEN} (?P<item>\w+){WHEN}, {EXPECTED}": two_reviewers,

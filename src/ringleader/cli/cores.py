@@ -39,6 +39,9 @@ def command(
 ) -> None:
     """List the groups that act in lockstep, the most significant first.
 
+    The column abusive is how many of its reviewers are believed to abuse; the verdict is "ring" from two thirds of
+    them, "honest group?" up to one third.
+
     Example: ringleader cores model --output cores
     """
     if output is not None:
@@ -83,7 +86,7 @@ def _files(folder: str) -> list[str]:
 def with_verdicts(frame: pd.DataFrame, snapshot: Snapshot, cores: Cores) -> pd.DataFrame:
     """The table of cores with how many of those who act abuse, and what that makes of each."""
     made, actor = snapshot.verdicts(cores), snapshot.tensor.modes[snapshot.config.contrast]
-    frame[free_name("abusive", frame.columns)] = [verdict.abusive[actor] for verdict in made]
+    frame[free_name("abusive", frame.columns)] = [round(verdict.abusive[actor], 1) for verdict in made]
     frame[free_name("verdict", frame.columns)] = [verdict.word for verdict in made]
     return frame
 

@@ -90,7 +90,7 @@ def _cells(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _review(record: dict[str, Any]) -> dict[str, str]:
-    return _cells({name: value for name, value in record.items() if name != "marked"})
+    return {str(name): cell(value, ".2f") for name, value in record.items() if name != "marked"}
 
 
 def _partner(record: dict[str, Any], kind: str) -> dict[str, str]:

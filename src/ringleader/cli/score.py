@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from ringleader.snapshot import Snapshot
 
 
+AMOUNTS = ("log_odds", "evidence", "lockstep", "strangers", "crowd", "attack")
+DUST = 5e-5
+"""Columns whose values below this are shown as 0 on the terminal; files and JSON have them as they are."""
+
+
 def command(
     model: ModelFolder,
     mode: Mode = None,
@@ -74,7 +79,7 @@ def command(
     elif output:
         say_written(len(frame), output)
     else:
-        show_first(frame, every=top is not None)
+        show_first(without_dust(frame), every=top is not None)
 
 
 def _order(snapshot: Snapshot, mode: str | None, target: str | None) -> str | None:
@@ -102,6 +107,12 @@ def _count_scores(snapshot: Snapshot) -> dict[int, Floats]:
     roles = signals.lockstep.roles(snapshot.tensor)
     scorers = {k: snapshot.scorer(k) for k in (roles.actor, *roles.items)}
     return {k: scorer.score for k, scorer in scorers.items() if scorer.kind != "label-free"}
+
+
+def without_dust(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table as a person reads it: amounts that are as good as 0 are 0, and not 1.574e-08."""
+    amounts = [name for name in AMOUNTS if name in frame and frame[name].dtype.kind == "f"]  # a mode may be called so
+    return frame.assign(**{name: frame[name].mask(frame[name].abs() < DUST, 0.0) for name in amounts})
 
 
 def _has_names(snapshot: Snapshot, mode: str) -> bool:

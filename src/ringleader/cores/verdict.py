@@ -1,8 +1,9 @@
 """The verdict on a core: how many of its members abuse.
 
-With labels it is the sum of their probabilities. Without, a core is a ring or an honest group (fans of a brand, a
-reading circle, followers of a deal site), and three things tell which: whether its people disagree, whether they meet
-at one seller only, and how significant it is.
+A core may be a ring, an honest group (fans of a brand, a reading circle, followers of a deal site), or both at once,
+where a ring works for a seller who has fans. So every member is judged: by how far nothing honest explains the
+lockstep of the reviews that are theirs, of those of the same items, and of all of the core, and by how far the members
+disagree. With labels the probability of each is weighed against that, and who is known counts as known.
 """
 
 from __future__ import annotations
@@ -12,20 +13,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.cores.group import Core
-from ringleader.kernels.elementary import betaln, log, logistic
-from ringleader.tensor.roles import assign_roles
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.kernels.elementary import log, log1p, logistic, logit
+from ringleader.signals import Signals
 
-RING_RATINGS, HONEST_RATINGS = 60.0, 8.0
-"""Reviews of a core on its side for each that is not, before any is counted: of a ring, and of an honest group."""
+RING, HONEST = 2 / 3, 1 / 3
+"""Least share of abusive members of what is called a ring, and largest of what is called an honest group."""
 
-RING_AT_ONE, HONEST_AT_ONE = 0.1, 0.8
-"""How often a ring, and an honest group, meets at one seller only."""
+OWN, THERE, EVERYWHERE = 1.1, 1.0, 0.6
+"""What a unit of the logarithm of unexplained lockstep adds to the log-odds of a member, ``LITTLE`` added to it: of the
+mean over the own reviews, over those of the same items, and over all of the core."""
 
-USUAL, STEP, LEAST, MOST = 5.0, 0.3, -1.5, 3.0
-"""Each power of ten of significance beyond the usual one adds a step to the log-odds, within limits."""
+LITTLE = 0.02
+"""Lockstep that is as good as none, in units of log(1 + ratio)."""
+
+DISSENT, USUAL_DISSENT = -0.7, -4.0
+"""What a unit of the logarithm of the share of dissent adds, beyond the usual one. See ``dissent``."""
+
+USUAL = 5.25
+"""Log-odds of a member where all of these are 0."""
+
+TAUGHT, UNTAUGHT, TAUGHT_USUAL = 0.85, 0.6, 0.9
+"""With labels: what the log-odds of the probability and those without labels count, and what is added to them. The
+members of a core are likelier to abuse than anybody, which the probability does not know."""
 
 
 class CoreVerdict(NamedTuple):
@@ -33,56 +44,89 @@ class CoreVerdict(NamedTuple):
 
     abusive : by name of the mode, how many of its members abuse, as far as is known
     share   : the same of those who act, as a share of them, from 0 to 1
-    ring    : chance, without any label, that it is a ring
     """
 
     abusive: Mapping[str, float]
     share: float
-    ring: float
-
-    @property
-    def honest(self) -> bool:
-        """Whether its people are rather honest. Few labels teach small probabilities, so these do not decide alone."""
-        return (self.share + self.ring) / 2 < 0.5
 
     @property
     def word(self) -> str:
         """What to call it in a table."""
-        return "honest group?" if self.honest else "ring"
+        return "ring" if self.share >= RING else "honest group?" if self.share <= HONEST else "unclear"
 
 
 def verdicts(
-    cores: Sequence[Core], tensor: SparseTensor, actor: int, probabilities: Mapping[str, Floats] | None = None
+    cores: Sequence[Core],
+    signals: Signals,
+    probabilities: Mapping[str, Floats] | None = None,
+    known: Mapping[str, Floats] | None = None,
 ) -> tuple[CoreVerdict, ...]:
     """One for each core.
 
-    probabilities : by name of the mode, of every entity, (n_k,), for the modes that have labels.
+    signals : of the reviews the cores were found in
+    probabilities : by name of the mode, of every entity, (n_k,), for the modes that have labels
+    known : by name of the mode, of every entity, (n_k,), 1 bad, 0 good, NaN for the unlabelled
     """
-    known = probabilities or {}
-    acting = tensor.modes[actor]
+    taught, labels = probabilities or {}, known or {}
+    tensor, acting = signals.tensor, signals.tensor.modes[signals.actor]
     made = []
     for core in cores:
-        ring = float(logistic(ring_log_odds(core, tensor, actor)))
+        codes = core.members[acting].codes
+        odds = member_log_odds(core, signals)
+        if acting in taught:
+            odds = TAUGHT_USUAL + TAUGHT * logit(taught[acting][codes]) + UNTAUGHT * odds
+        paid = _as_known(logistic(odds), labels.get(acting), codes)
         abusive = {}
         for name, members in core.members.items():
-            # Who is attacked is a victim.
-            guess = 0.0 if core.side == "attack" and name != acting else ring * float(members.strength.sum())
-            abusive[name] = float(known[name][members.codes].sum()) if name in known else guess
-        made.append(CoreVerdict(abusive, abusive[acting] / max(len(core.members[acting].codes), 1), ring))
+            believed = paid
+            if name != acting:
+                # As far as those abuse who review it here; but who is attacked is a victim.
+                author = np.searchsorted(codes, tensor.coordinates[core.cells, signals.actor])
+                at = np.searchsorted(members.codes, tensor.coordinates[core.cells, tensor.mode_index(name)])
+                believed = _means(paid[author], at, len(members.codes)) * (core.side != "attack")
+                believed = taught[name][members.codes] if name in taught else believed
+                believed = _as_known(believed, labels.get(name), members.codes)
+            abusive[name] = float(believed.sum())
+        made.append(CoreVerdict(abusive, abusive[acting] / max(len(codes), 1)))
     return tuple(made)
 
 
-def ring_log_odds(core: Core, tensor: SparseTensor, actor: int) -> float:
-    """Log-odds, without any label, that a core is a ring rather than an honest group."""
-    total = float(np.clip(STEP * (-core.log10_p - USUAL), LEAST, MOST))
-    if core.ratings is not None:
-        agree = float(len(core.cells))
-        differ = agree * (1.0 / max(core.agreement, 1e-9) - 1.0)
-        chances = [betaln(1 + differ, usual + agree) - betaln(1, usual) for usual in (RING_RATINGS, HONEST_RATINGS)]
-        total += float(chances[0] - chances[1])
-    roles = assign_roles(tensor, actor)
-    sellers = core.members.get(tensor.modes[roles.seller])
-    if len(roles.items) > 1 and sellers is not None:
-        ring, honest = (RING_AT_ONE, HONEST_AT_ONE) if len(sellers.codes) == 1 else (1 - RING_AT_ONE, 1 - HONEST_AT_ONE)
-        total += float(log(ring / honest))
-    return total
+def member_log_odds(core: Core, signals: Signals) -> Floats:
+    """Log-odds, without any label, that each of those who act in a core abuses, (m,), in the order of its members."""
+    tensor, actor = signals.tensor, signals.actor
+    members = core.members[tensor.modes[actor]].codes
+    ratios = signals.ratios.attack if core.side == "attack" else signals.ratios.lockstep
+    loudness = log1p(ratios[core.cells])
+    who = np.searchsorted(members, tensor.coordinates[core.cells, actor])
+    items = tensor.coordinates[core.cells, signals.lockstep.roles(tensor).items[0]]
+    distinct, item = np.unique(items, return_inverse=True)
+    own = _means(loudness, who, len(members))
+    there = _means(_means(loudness, item, len(distinct))[item], who, len(members))
+    everywhere = log(LITTLE + float(np.mean(loudness)))
+    together = OWN * log(LITTLE + own) + THERE * log(LITTLE + there) + EVERYWHERE * everywhere
+    return np.asarray(USUAL + together + DISSENT * (dissent(core) - USUAL_DISSENT))
+
+
+def dissent(core: Core) -> float:
+    """Logarithm of the share of the members' reviews, at the places where they meet, that are not on the core's side.
+
+    Half a review and five more are believed to have been there. The usual one where there are no ratings.
+    """
+    if core.ratings is None:
+        return USUAL_DISSENT
+    agree = float(len(core.cells))
+    differ = agree * (1.0 / max(core.agreement, 1e-9) - 1.0)
+    return float(log((differ + 0.5) / (agree + 5.0)))
+
+
+def _means(values: Floats, place: Numbers, size: int) -> Floats:
+    """The mean of the values at each of ``size`` places, (size,); 0 where there is none."""
+    total = np.bincount(place, weights=values, minlength=size)
+    return np.asarray(total / np.maximum(np.bincount(place, minlength=size), 1))
+
+
+def _as_known(believed: Floats, labels: Floats | None, codes: Numbers) -> Floats:
+    """What is believed of entities; of the labelled what is known."""
+    if labels is None:
+        return np.asarray(believed, np.float64)
+    return np.where(np.isnan(labels[codes]), believed, labels[codes])

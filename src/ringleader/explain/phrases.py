@@ -63,11 +63,18 @@ def enumerated(facts: Facts, mode: int, codes: Numbers, before: str) -> Parts:
 
 def share_said(facts: Facts, mode: int, share: Proportion, what: str) -> Said:
     """``5 of its 47 reviewers are known bad, where 0.6 were to be expected: R1, R2, R3 and 2 more``."""
-    said = (
-        f"{share.seen:,} of its {counted(share.of, mode_name(facts, mode))} {verb(share.seen, what)}, where "
-        f"{number(share.expected)} {were(share.expected)} to be expected"
-    )
+    name = mode_name(facts, mode)
+    who = f"{share.seen:,} of its {counted(share.of, name)} {verb(share.seen, what)}"
+    if share.of == 1:
+        who = f"Its only {name} {verb(1, what if share.seen else _denied(what))}"
+    said = f"{who}, where {number(share.expected)} {were(share.expected)} to be expected"
     return Said((said, *enumerated(facts, mode, share.codes, ": ")), share.seen > share.expected)
+
+
+def _denied(what: str) -> str:
+    """The contrary of ``are known bad`` and of ``have no other review``."""
+    first, _, rest = what.partition(" ")
+    return f"{first} {rest.removeprefix('no ')}s" if rest.startswith("no ") else f"{first} not {rest}"
 
 
 def reviews_said(own: OwnReviews) -> str:

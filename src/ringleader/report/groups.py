@@ -82,8 +82,9 @@ def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -
     """Whether it is rather a ring; then what is known and believed of the members of each mode."""
     verdict, acting = model.snapshot_.verdicts((core,))[0], model.tensor_.modes[model.config_.contrast]
     many = counted(len(core.members[acting].codes), harmless(acting, 30))
-    kind = "an honest group, perhaps" if verdict.honest else "a ring"
-    parts = [f"Judged {kind}: about {verdict.abusive[acting]:.0f} of {many} abuse."]
+    kinds = {"ring": "Judged a ring", "honest group?": "Judged an honest group, perhaps"}
+    kind = kinds.get(verdict.word, "Whether it is a ring is unclear")
+    parts = [f"{kind}: about {verdict.abusive[acting]:.0f} of {many} abuse."]
     for mode, members in reversed(core.members.items()):
         judged = scores[mode].iloc[members.codes]
         name = harmless(mode, 30)

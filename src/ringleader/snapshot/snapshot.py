@@ -220,13 +220,16 @@ class Snapshot:
         return replace(cores, tensor=self.tensor)
 
     def verdicts(self, cores: Sequence[Core]) -> tuple[CoreVerdict, ...]:
-        """How many members of each core abuse: by their probabilities where labels taught some, else by the signals."""
-        probabilities = {}
+        """How many members of each core abuse: by the signals, by probabilities where labels taught some, by labels."""
+        probabilities, known = {}, {}
         for name in {name for core in cores for name in core.members}:
             scorer = self.scorer(name)
-            if scorer.kind == "head" and scorer.target is not None and scorer.target.kind == "binary":
-                probabilities[name] = scorer.score
-        return verdicts(cores, self.tensor, self.config.contrast, probabilities)
+            if scorer.target is not None and scorer.target.kind == "binary":
+                known[name] = np.full(self.tensor.shape[self.tensor.mode_index(name)], np.nan)
+                known[name][scorer.target.codes] = scorer.target.values > 0
+                if scorer.kind == "head":
+                    probabilities[name] = scorer.score
+        return verdicts(cores, self.signals, probabilities, known)
 
     def lines(self) -> list[str]:
         """What the model learned from, and what is odd about it, in words."""
