@@ -3,7 +3,7 @@
     python benchmarks/cluster_fit.py write --reviews 1000000 --folder /tmp/reviews
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --threads 2     # one process with two threads
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2     # two workers with a thread each
-    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2 --steps   # and what the driver did when
+    python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2 --steps   # and what each process did when
 
 The market is copies of a generated one with rings in it, and has two hundred labels. Reading, lockstep, sweeps,
 evidence, behaviour, heads, cores, scores and the model folder are all in the time; Ray's start is not.
@@ -12,7 +12,6 @@ evidence, behaviour, heads, cores, scores and the model folder are all in the ti
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 import tempfile
@@ -39,13 +38,24 @@ def used(memory: dict[str, Any] | None = None, peers: Peers | None = None) -> Us
     return Used(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 
-class Steps:
-    """Samples the main thread of this process: where in the package it is, how long, and the most memory there."""
+class Step(NamedTuple):
+    """What a process used where it was in a function: CPU seconds, and its most memory."""
 
-    def __init__(self, depth: int = 12, every: float = 0.005) -> None:
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    shared: float = 0.0  # of these megabytes those of shared memory: messages
+
+
+Stack = tuple[str, ...]
+"""Functions of the package, the outermost first."""
+
+
+class Steps:
+    """Samples this process: where in the package it is, how long, and the most memory there."""
+
+    def __init__(self, depth: int = 14, every: float = 0.005) -> None:
         self.depth, self.every = depth, every
-        self.seconds: dict[tuple[str, ...], float] = {}  # processor seconds by stack, the outermost function first
-        self.megabytes: dict[tuple[str, ...], float] = {}
+        self.found: dict[Stack, Step] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, args=(threading.get_ident(),), daemon=True)
 
@@ -58,31 +68,72 @@ class Steps:
         self._thread.join()
 
     def _sample(self, thread: int) -> None:
-        page, last = os.sysconf("SC_PAGE_SIZE") / 1024 / 1000, time.process_time()  # as ``used`` has it
-        with open("/proc/self/statm", "rb", buffering=0) as statm:
-            while not self._ended.wait(self.every):
-                stack, frame = [], sys._current_frames().get(thread)
-                while frame is not None:
-                    _, inside, file = frame.f_code.co_filename.partition("/ringleader/")
-                    if inside:
-                        stack.append(f"{file.removesuffix('.py')}.{frame.f_code.co_name}")
-                    frame = frame.f_back
-                key = tuple(reversed(stack))[: self.depth]
-                statm.seek(0)
-                now, resident = time.process_time(), int(statm.read().split()[1]) * page
-                self.seconds[key] = self.seconds.get(key, 0.0) + now - last
-                self.megabytes[key] = max(self.megabytes.get(key, 0.0), resident)
-                last = now
+        """thread : of the driver; a worker has others for its programs."""
+        last = time.process_time()
+        while not self._ended.wait(self.every):
+            key = where(thread)[: self.depth]
+            now, (resident, shared) = time.process_time(), resident_megabytes()
+            before = self.found.get(key, Step())
+            most = max((before.megabytes, before.shared), (resident, shared))
+            self.found[key] = Step(before.seconds + now - last, *most)
+            last = now
 
-    def print(self) -> None:
-        """As a tree in the order of time: CPU seconds and most memory of each step that took or held much."""
-        prefixes = dict.fromkeys(key[: n + 1] for key in self.seconds for n in range(len(key)))
-        most = max(self.megabytes.values())
-        for prefix in prefixes:
-            below = [key for key in self.seconds if key[: len(prefix)] == prefix]
-            seconds, megabytes = sum(self.seconds[key] for key in below), max(self.megabytes[key] for key in below)
-            if seconds > 0.5 or megabytes > 0.9 * most:
-                print(f"{seconds:7.1f} s {megabytes:6.0f} MB  {'  ' * len(prefix)}{prefix[-1]}")
+
+def where(thread: int) -> Stack:
+    """Where the program is that a worker runs, or else that thread."""
+    programs, parts = [], []
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]  # it holds this table, which would hold all arrays of the others
+    for frame in frames.values():
+        stack = functions(frame)
+        if stack[:1] == ("runtime/peers._run",):
+            (parts if stack[1:2] == ("runtime/peers._with_peers",) else programs).append(stack[1:])
+    if not programs:
+        return functions(frames.get(thread))
+    active = [part for part in parts if part[-1] != "runtime/peers.exchange"]
+    return programs[0] + active[0] if active and "runtime/peers.together" in programs[0] else programs[0]
+
+
+def functions(frame: Any) -> Stack:
+    """Those of the package in a stack of calls."""
+    stack = []
+    while frame is not None:
+        _, inside, file = frame.f_code.co_filename.partition("/ringleader/")
+        if inside:
+            stack.append(f"{file.removesuffix('.py')}.{frame.f_code.co_name}")
+        frame = frame.f_back
+    return tuple(reversed(stack))
+
+
+def resident_megabytes() -> tuple[float, float]:
+    """All of this process, as ``used`` has it, and what of it is shared memory."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    return int(lines["VmRSS"].split()[0]) / 1000, int(lines["RssShmem"].split()[0]) / 1000
+
+
+def begin_steps(memory: dict[str, Any], peers: Peers) -> None:
+    """In a worker."""
+    memory["steps"] = Steps().__enter__()
+
+
+def end_steps(memory: dict[str, Any], peers: Peers) -> dict[Stack, Step]:
+    """In a worker."""
+    steps: Steps = memory.pop("steps")
+    steps.__exit__()
+    return steps.found
+
+
+def print_steps(found: dict[Stack, Step]) -> None:
+    """As a tree in the order of time: CPU seconds and most memory of each step that took or held much."""
+    prefixes = dict.fromkeys(key[: n + 1] for key in found for n in range(len(key)))
+    most = max(step.megabytes for step in found.values())
+    for prefix in prefixes:
+        below = [step for key, step in found.items() if key[: len(prefix)] == prefix]
+        seconds, at_most = sum(step.seconds for step in below), max(below, key=lambda step: step.megabytes)
+        if seconds > 0.5 or at_most.megabytes > 0.93 * most or len(prefix) == 1:
+            held = f"{at_most.megabytes:6.0f} MB ({at_most.shared:4.0f} shared)"
+            print(f"{seconds:7.1f} s {held}  {'  ' * len(prefix)}{prefix[-1]}")
 
 
 def write(folder: Path, reviews: int) -> None:
@@ -108,10 +159,13 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
     with started(runtime) as running, tempfile.TemporaryDirectory() as models:
         before = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
         detector = rl.RingDetector(threads=threads if workers == 0 else 1, random_state=0, device="cpu")
+        if steps is not None and running is not None:
+            running.run(begin_steps, [()] * workers)
         wall = time.perf_counter()
         with steps or nullcontext():
             detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
         elapsed = time.perf_counter() - wall
+        of_workers = [] if steps is None or running is None else running.run(end_steps, [()] * workers)
         after = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
     busy = [b.seconds - a.seconds for a, b in zip(before, after, strict=True)]
     print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
@@ -120,7 +174,11 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
     print(f"before it: {', '.join(f'{u.megabytes:.0f}' for u in before)} MB")
     print(repr(detector.tensor_))
     if steps is not None:
-        steps.print()
+        print("of the driver:")
+        print_steps(steps.found)
+    for rank, found in enumerate(of_workers):
+        print(f"of worker {rank}:")
+        print_steps(found)
 
 
 def main() -> None:
@@ -131,7 +189,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--store", type=int, default=500, help="megabytes of Ray's object store")
-    parser.add_argument("--steps", action="store_true", help="say what each step of the driver took")
+    parser.add_argument("--steps", action="store_true", help="say what each step of each process took")
     given = parser.parse_args()
     if given.what == "write":
         write(given.folder, given.reviews)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ringleader.judge.population import edges_of, moved_rows
 from ringleader.runtime.peers import Alone, Peers, led
+from ringleader.shares import cells
 from ringleader.shares.cells import CellShare, cut_entities, deal_shares
 from ringleader.shares.graphs import both_ways, cell_graph, meeting_graph
 from ringleader.tensor.sparse import SparseTensor
@@ -56,6 +57,26 @@ def test_graphs_of_cells_are_made_where_their_rows_are(mode: int, other: int) ->
     parts = InProcess(3).run(made, list(zip(deal_shares(tensor, bounds), own, strict=True)))
     for found, whole in zip(zip(*parts, strict=True), alone, strict=True):
         np.testing.assert_array_equal(np.concatenate(found), whole)
+
+
+@pytest.mark.parametrize("dense", [0, 10**9])
+def test_entities_are_read_of_their_owners_however_many_there_are(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "DENSE", dense)
+    begins, values = np.array([0, 30, 30, 90]), np.arange(90) * 7.0
+    named = [np.random.default_rng(rank).integers(0, 90, 40).astype(np.int32) for rank in range(3)]
+
+    def read(memory: dict, peers: Peers) -> tuple[np.ndarray, ...]:
+        codes = named[peers.rank]
+        lookup = cells.Lookup(peers, begins, codes)
+        rows = lookup.rows(values[slice(*begins[peers.rank : peers.rank + 2])])
+        return lookup.codes, lookup.places(codes), rows[lookup.places(codes)]
+
+    for codes, (distinct, places, found) in zip(named, InProcess(3).run(read, [()] * 3), strict=True):
+        expected, where = np.unique(codes, return_inverse=True)
+        np.testing.assert_array_equal(distinct, expected)
+        assert distinct.dtype == np.int32
+        np.testing.assert_array_equal(places, where)
+        np.testing.assert_array_equal(found, values[codes])
 
 
 def test_what_the_first_process_makes_is_known_to_all_and_it_may_ask() -> None:

@@ -60,6 +60,18 @@ def test_ranks_of_columns_that_are_ranked_together_are_those_of_one_process(widt
     assert workers.exchanges <= 1 + 5 * -(-width // basis.AT_ONCE)
 
 
+def test_fewer_columns_are_ranked_together_where_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, exchanges = np.random.default_rng(0).normal(size=(500, 4)), []
+    expected = basis.rank_all(table)
+    for numbers in (2**19, 250):
+        monkeypatch.setattr(basis, "NUMBERS_AT_ONCE", numbers)
+        workers = InProcess(2)
+        parts = workers.run(_ranked, [(part,) for part in np.split(table, [100])])
+        np.testing.assert_array_equal(np.concatenate([levels for levels, _, _ in parts]), expected.levels)
+        exchanges.append(workers.exchanges)
+    assert exchanges[1] - 1 == 4 * (exchanges[0] - 1)
+
+
 def _ranked(memory: dict, peers: Peers, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """In a worker: levels of its rows, and the table of values and their ranks."""
     ranks = basis.rank_all(rows, peers)

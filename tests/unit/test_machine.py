@@ -214,7 +214,9 @@ def test_memory_that_was_freed_goes_back_to_the_system() -> None:
 def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None:
     def held() -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("RssShmem"))
+        kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("RssShmem"))
+        assert machine.shared_memory() == 1024 * kilobytes
+        return kilobytes
 
     size = 4 * 2**20
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
@@ -228,3 +230,10 @@ def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None
         assert int(memory.sum()) == 7 * size
         machine.return_memory()
         assert held() - before < 1_000
+
+
+def test_where_the_system_does_not_say_how_much_memory_is_shared_it_is_none(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "STATUS", tmp_path / "none")
+    assert machine.shared_memory() == 0
+    (tmp_path / "none").write_text("VmRSS:  12 kB\n")
+    assert machine.shared_memory() == 0

@@ -35,8 +35,9 @@ CURVE = 4_096
 """Entities from which a curve is found at all levels first, which is a few long sums and not many short ones."""
 SHARED = 4_000_000
 """Numbers from which threads share the ranking of a table; of fewer they would wait for the interpreter's lock."""
-AT_ONCE = 8
-"""Columns that several processes rank together: an exchange costs them as much as ranking some thousand numbers."""
+AT_ONCE, NUMBERS_AT_ONCE = 8, 2**19
+"""Columns that several processes rank together at the most, and numbers of each process: an exchange costs them as much
+as ranking some thousand numbers, and each number takes 64 bytes while it is ranked."""
 INTERCEPT, LINEAR, BEND, EVIDENCE, ASSOCIATION = 0, 1, 2, 3, 4
 """What a column of the design is."""
 
@@ -142,7 +143,8 @@ def rank_all(features: Floats, peers: Peers | None = None) -> Ranks:
         tables = Threads(None if rows * width >= SHARED else 1).map(rank, range(width))
     else:
         columns = [partial(rank, j) for j in range(width)]
-        tables = [t for first in range(0, width, AT_ONCE) for t in together(peers, columns[first : first + AT_ONCE])]
+        step = min(max(NUMBERS_AT_ONCE * peers.count // n, 1), AT_ONCE)
+        tables = [t for first in range(0, width, step) for t in together(peers, columns[first : first + step])]
     offsets = np.concatenate([[0], np.cumsum([len(values) for values, _ in tables])]).astype(np.int64)
     values = np.concatenate([np.zeros(0), *(values for values, _ in tables)])
     places = np.concatenate([np.zeros(0), *(places for _, places in tables)])

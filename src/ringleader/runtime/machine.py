@@ -41,6 +41,8 @@ ZEROS = 1 << 22
 
 MAPPINGS = Path("/proc/self/maps")
 """What memory this process has, one line for each range: ``first-last rwxs offset device number path``."""
+STATUS = Path("/proc/self/status")
+"""What this process uses, one line each: ``RssShmem:   123 kB`` for the pages of shared memory that it has."""
 SHARED_MEMORY = "/dev/shm/"
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
@@ -221,6 +223,15 @@ def return_memory() -> None:
     arrow = sys.modules.get("pyarrow")  # where it is used
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
+
+
+def shared_memory() -> int:
+    """Bytes of shared memory that this process has read or written and not let go of; 0 where it is not known."""
+    try:
+        _, _, rest = STATUS.read_bytes().partition(b"RssShmem:")
+        return int(rest.split(None, 1)[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def leave_shared() -> None:

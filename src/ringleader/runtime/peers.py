@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ringleader.errors import RunWarning, WorkerLost, warn_of
-from ringleader.runtime.machine import leave_shared, return_memory
+from ringleader.runtime.machine import leave_shared, return_memory, shared_memory
 
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
 
-LEAVE_AFTER = 20
-"""Exchanges after which a worker lets go of the memory in which messages came."""
+LEAVE_FROM = 32 * 2**20
+"""Bytes of shared memory, in which messages come and go, from which a worker lets go of them at an exchange."""
 
 T = TypeVar("T")
 
@@ -93,7 +93,6 @@ class Worker:
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._own: Any = None
-        self._exchanges = 0
         self._thread: threading.Thread | None = None
 
     def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
@@ -136,8 +135,7 @@ class Worker:
             if self.tidy:
                 return_memory()  # the next program may need it elsewhere
             return (True, value, *[None] * (self.count - 1))
-        self._exchanges += 1
-        if self.tidy and self._exchanges % LEAVE_AFTER == 0:
+        if self.tidy and shared_memory() > LEAVE_FROM:
             leave_shared()
         self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
         return (False, *value)

@@ -22,6 +22,8 @@ from ringleader.shares.runs import Runs, halved_sums, run_length, sums_by_code
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
+DENSE = 4
+"""Entities, up to so many times the codes, whose places are read from a table of all; of more they are searched for."""
 HELD_CODES = 4_000_000
 """Cells up to which the codes of a mode are held side by side, once they were taken out of the tensor."""
 
@@ -244,7 +246,7 @@ class Lookup:
         self.peers, self._begins, self.alone = peers, begins, peers.count == 1
         self.codes = np.zeros(0, np.int32)
         if not self.alone:
-            self.codes = np.unique(codes)
+            self.codes = _distinct(codes, int(begins[-1]))
             edges = np.searchsorted(self.codes, begins)
             asked = peers.exchange([self.codes[a:b] for a, b in itertools.pairwise(edges)])
             self._asked = [codes - begins[peers.rank] for codes in asked]
@@ -261,8 +263,15 @@ class Lookup:
         return slice(first, last) if self.alone else slice(*np.searchsorted(self.codes, [first, last]).tolist())
 
     def places(self, codes: Array) -> Array:
-        """The places of codes among the rows that are read."""
-        return codes if self.alone else np.searchsorted(self.codes, codes).astype(np.int32)
+        """The places of codes, each of them one that was named, among the rows that are read."""
+        if self.alone:
+            return codes
+        size = int(self._begins[-1])
+        if size > DENSE * len(codes):
+            return np.searchsorted(self.codes, codes).astype(np.int32)
+        table = np.zeros(size, np.int32)
+        table[self.codes] = np.arange(len(self.codes), dtype=np.int32)
+        return table[codes]
 
     def named(self, places: Array) -> Array:
         """The codes at places."""
@@ -290,6 +299,15 @@ class Lookup:
             answers.append((length, *(column[chosen] for column in columns)))
         lengths, *lists = (np.concatenate(part) for part in zip(*self.peers.exchange(answers), strict=True))
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), *lists
+
+
+def _distinct(codes: Array, size: int) -> Array:
+    """The codes, each below ``size``, once and ascending."""
+    if size > DENSE * len(codes):
+        return np.unique(codes)
+    seen = np.zeros(size, np.bool_)
+    seen[codes] = True
+    return np.flatnonzero(seen).astype(codes.dtype)
 
 
 def owners(begins: Numbers, codes: Array) -> Numbers:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import LANES, graph_times
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, sent_to_owners
@@ -85,7 +86,7 @@ def turned(peers: Peers, rows: sparse.csr_array, first: Numbers, second: Numbers
     row, column, values = sent_to_owners(peers, second, rows.indices, (codes.astype(np.int32), rows.indices, rows.data))
     column = column - second[peers.rank]
     size = int(second[peers.rank + 1] - second[peers.rank])
-    order = np.argsort(column, kind="stable")
+    order = get_backend().stable_order(column, size)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=size))])
     return sparse.csr_array((values[order], row[order], offsets), shape=(size, int(first[-1])))
 
