@@ -215,7 +215,7 @@ def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None
     def held() -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
         kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("RssShmem"))
-        assert machine.shared_memory() == 1024 * kilobytes
+        assert machine.resident_memory().shared == 1024 * kilobytes
         return kilobytes
 
     size = 4 * 2**20
@@ -232,8 +232,10 @@ def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None
         assert held() - before < 1_000
 
 
-def test_where_the_system_does_not_say_how_much_memory_is_shared_it_is_none(monkeypatch: Any, tmp_path: Path) -> None:
+def test_where_the_system_does_not_say_how_much_memory_is_used_it_is_none(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(machine, "STATUS", tmp_path / "none")
-    assert machine.shared_memory() == 0
-    (tmp_path / "none").write_text("VmRSS:  12 kB\n")
-    assert machine.shared_memory() == 0
+    assert machine.resident_memory() == (0, 0)
+    (tmp_path / "none").write_text("VmRSS:  12 kB\nRssAnon: 3 kB\n")
+    assert machine.resident_memory() == (0, 0)
+    (tmp_path / "none").write_text("RssAnon: \t 3 kB\nRssShmem:     4 kB\n")
+    assert machine.resident_memory() == (3 * 1024, 4 * 1024)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
@@ -42,7 +42,8 @@ ZEROS = 1 << 22
 MAPPINGS = Path("/proc/self/maps")
 """What memory this process has, one line for each range: ``first-last rwxs offset device number path``."""
 STATUS = Path("/proc/self/status")
-"""What this process uses, one line each: ``RssShmem:   123 kB`` for the pages of shared memory that it has."""
+"""What this process uses, one line each: ``RssAnon:   123 kB`` for its own pages in memory, ``RssShmem`` for those of
+shared memory that it has."""
 SHARED_MEMORY = "/dev/shm/"
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
@@ -225,13 +226,25 @@ def return_memory() -> None:
         arrow.default_memory_pool().release_unused()
 
 
-def shared_memory() -> int:
-    """Bytes of shared memory that this process has read or written and not let go of; 0 where it is not known."""
+class ResidentMemory(NamedTuple):
+    """Bytes that this process has in memory.
+
+    own    : its own, with what was freed and not given back to the system
+    shared : of shared memory, what it has read or written and not let go of
+    """
+
+    own: int
+    shared: int
+
+
+def resident_memory() -> ResidentMemory:
+    """Both are 0 where the system does not say."""
     try:
-        _, _, rest = STATUS.read_bytes().partition(b"RssShmem:")
-        return int(rest.split(None, 1)[0]) * 1024
+        text = STATUS.read_bytes()
+        own, shared = (int(text.partition(name)[2].split(None, 1)[0]) * 1024 for name in (b"RssAnon:", b"RssShmem:"))
+        return ResidentMemory(own, shared)
     except (OSError, ValueError, IndexError):
-        return 0
+        return ResidentMemory(0, 0)
 
 
 def leave_shared() -> None:

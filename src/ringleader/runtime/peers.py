@@ -13,13 +13,16 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ringleader.errors import RunWarning, WorkerLost, warn_of
-from ringleader.runtime.machine import leave_shared, return_memory, shared_memory
+from ringleader.runtime.machine import leave_shared, resident_memory, return_memory
 
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
 
 LEAVE_FROM = 32 * 2**20
 """Bytes of shared memory, in which messages come and go, from which a worker lets go of them at an exchange."""
+RETURN_FROM, RETURN_PART = 64 * 2**20, 8
+"""Bytes by which a worker has grown, and what part of all it has, from which it gives back at an exchange what it has
+freed meanwhile."""
 
 T = TypeVar("T")
 
@@ -93,6 +96,7 @@ class Worker:
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._outbox: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._own: Any = None
+        self._settled = 0  # bytes that were left when memory was given back
         self._thread: threading.Thread | None = None
 
     def start(self, call: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
@@ -133,12 +137,20 @@ class Worker:
             raise value
         if kind == "done":
             if self.tidy:
-                return_memory()  # the next program may need it elsewhere
+                self._return()  # the next program may need it elsewhere
             return (True, value, *[None] * (self.count - 1))
-        if self.tidy and shared_memory() > LEAVE_FROM:
-            leave_shared()
+        if self.tidy:
+            used = resident_memory()
+            if used.own > self._settled + max(RETURN_FROM, used.own // RETURN_PART):
+                self._return()
+            elif used.shared > LEAVE_FROM:
+                leave_shared()
         self._own, value[self.rank] = value[self.rank], None  # what it tells itself does not travel
         return (False, *value)
+
+    def _return(self) -> None:
+        return_memory()
+        self._settled = resident_memory().own
 
 
 class _Peers:

@@ -107,11 +107,7 @@ def meeting_graph(share: CellShare, mode: int, other: int, cells: Bools | None =
     """
     home = share.home
     counted = home.tensor.coordinates if cells is None else home.tensor.coordinates[cells]
-    columns: tuple[Array, ...] = counted[:, mode], counted[:, other]
-    if not share.alone and mode != home.mode:
-        pairs = np.unique(columns[0].astype(np.int64) * share.shape[other] + columns[1])  # each travels once
-        columns = tuple(part.astype(np.int32) for part in np.divmod(pairs, share.shape[other]))
-    graph = _summed(share, mode, other, columns)
+    graph = _summed(share, mode, other, (counted[:, mode], counted[:, other]))
     graph.data[:] = 1.0
     return graph
 
