@@ -12,6 +12,7 @@ evidence, behaviour, heads, cores, scores and the model folder are all in the ti
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import sys
 import tempfile
@@ -161,9 +162,16 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
         detector = rl.RingDetector(threads=threads if workers == 0 else 1, random_state=0, device="cpu")
         if steps is not None and running is not None:
             running.run(begin_steps, [()] * workers)
+        sweeps: list[float] = []  # when each ended
         wall = time.perf_counter()
         with steps or nullcontext():
-            detector.fit(folder / "reviews", folder / "labels.csv", checkpoint=Path(models) / "model", runtime=running)
+            detector.fit(
+                folder / "reviews",
+                folder / "labels.csv",
+                checkpoint=Path(models) / "model",
+                runtime=running,
+                callback=lambda info: sweeps.append(time.perf_counter() - wall),
+            )
         elapsed = time.perf_counter() - wall
         of_workers = [] if steps is None or running is None else running.run(end_steps, [()] * workers)
         after = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
@@ -171,6 +179,8 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
     print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
     print(f", of the driver {busy[0]:.1f} s and {after[0].megabytes:.0f} MB", end="")
     print(f", of the workers {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB" if workers else "")
+    apart = ", ".join(f"{after - before:.2f}" for before, after in itertools.pairwise(sweeps))
+    print(f"the first sweep ended after {sweeps[0]:.1f} s, the others, checkpoints with them, took {apart} s")
     print(f"before it: {', '.join(f'{u.megabytes:.0f}' for u in before)} MB")
     print(repr(detector.tensor_))
     if steps is not None:
