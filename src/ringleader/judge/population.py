@@ -63,7 +63,8 @@ def fit_together(ranks: Ranks, codes: npt.ArrayLike, fit: Callable[[RankedPopula
     known = np.unique(np.asarray(codes, np.int64))
     own = known[(known >= ranks.first) & (known < ranks.first + len(ranks.levels))]
     levels = peers.exchange([ranks.levels[own - ranks.first], *[ranks.levels[:0]] * (peers.count - 1)])
-    mine = in_whole_parts(ranks)
+    few = ranks.population < CURVE  # only then it matters for a predictor who else is there (``Layout.predictor``)
+    mine = in_whole_parts(ranks) if few else ranks.levels
 
     def answer(question: tuple[Layout, Floats]) -> Floats:
         return question[0].predictor(mine, question[1], ranks.population)
