@@ -60,7 +60,7 @@ class Signals:
     ) -> None:
         self.share, self.actor = as_share(cells), actor
         self._find_evidence, self._find_lockstep = find_evidence, find_lockstep
-        self._find_strangers = self._compute_strangers if find_strangers is None else find_strangers
+        self._find_strangers = find_strangers
         self._suspicions = {} if suspicions is None else suspicions
         self._behaviours = {} if behaviours is None else behaviours
         self._evidence = {} if evidence is None else evidence
@@ -85,7 +85,7 @@ class Signals:
     @found_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
-        crowds = self._find_strangers()
+        crowds = self._compute_strangers() if self._find_strangers is None else self._find_strangers()
         for array in crowds:
             frozen(array)
         return crowds
