@@ -93,6 +93,8 @@ REPORT: dict[str, Kind] = {
     "modes": _named(COUNT),
     "time": _or_none(lambda value: _named(_text)(value) and set(value) == set(TIME)),
     "warnings": _list_of(_text),
+    "count": _or_none(_text),
+    "counted": _or_none(COUNT),
 }
 FIELDS: dict[str, Kind] = {
     "modes": _list_of(lambda value: isinstance(value, dict)),
