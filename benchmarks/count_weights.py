@@ -4,7 +4,8 @@
 
 ``count_weight`` of the detector is "one", "log" (1 + log c) or "count". AUC of connections by what the model says of a
 cell (log-odds; evidence, which is the same without the cell's own pull), on the tensors of ``crowd_methods`` with three
-modes, in which most cells are seen more than once, and with five, and on DARPA. Count data are not sorted by these.
+modes, in which many cells are seen more than once, and with five, and on DARPA. Count data are not sorted by these;
+heads read them where there are labels.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     negatives : contrast negatives per review; None for the preset's.
     contrast : the mode whose entities the negatives replace; the first by default.
     joint : whether labels move the factors; None for the preset's.
-    count_weight : what a cell seen c times weighs: "one", "log" (1 + log c) or "count".
+    count_weight : what a cell seen c times weighs: "one", "log" (1 + log c) or "count"; None: one, and log in
+        the default preset where counts are the signal.
     holdout : share of the known accounts kept from training, to evaluate on; they are in ``heldout_``.
     prevalence : share of abusive accounts in the market, or {mode: share}; estimated where None.
     heldout_reviews : share of reviews kept from training, to measure the likelihood on.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ringleader as rl
+from ringleader.cli.score import _order as said_order
 from ringleader.cli.score import review_frame
 from ringleader.datasets import taste_market
 from ringleader.evaluation.metrics import auc
 from ringleader.explain.counts import loudest_place
 from ringleader.explain.own import OwnReviews
+from ringleader.signals import signals as signals_module
 from ringleader.signals.crowd import CROWD_NAME, REPEATED, counts_lead, entity_crowd, repeated_share, review_crowd
 
 MODES = ["src=src:id", "dst=dst:id", "port=port:category"]
@@ -160,11 +163,33 @@ def test_a_head_reads_crowds_and_rows_follow_its_labels() -> None:
     assert set(frame["src"][:20]) <= bad
 
 
+def test_cells_that_were_seen_often_weigh_more_where_counts_lead(
+    fitted: rl.RingDetector, market_model: rl.RingDetector
+) -> None:
+    assert fitted.config_.count_weight == "log"
+    assert market_model.config_.count_weight == "one"
+    assert rl.RingDetector(count_weight="one").model_config(fitted.tensor_).count_weight == "one"
+    for preset in ("corrected", "paper"):  # as published
+        assert rl.RingDetector(preset=preset).model_config(fitted.tensor_).count_weight == "one"
+
+
 def test_reviews_have_no_part_of_crowds(market_model: rl.RingDetector) -> None:
     assert not market_model.snapshot_.signals.counts_lead
     for k in range(len(market_model.tensor_.shape)):
         assert CROWD_NAME not in market_model.snapshot_.signals.ways(k)
         assert CROWD_NAME not in market_model.snapshot_.signals.suspicion(k).names
+
+
+def test_a_model_from_before_crowds_says_what_it_is_sorted_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(signals_module, "counts_lead", lambda *_: False)
+        rl.RingDetector(rank=2, epochs=1).fit(read(connections())).save(tmp_path / "model")
+    snapshot = rl.load(tmp_path / "model").snapshot_
+    assert said_order(snapshot, "src", None) == (
+        "who acts with whom: this model is older than crowds; fit it again to sort by these"
+    )
+    assert "crowd" not in snapshot.scorer("src").note
+    assert (said_order(snapshot, None, None) or "").startswith("crowd, ")  # rows need nothing that is stored
 
 
 @pytest.fixture(scope="module")

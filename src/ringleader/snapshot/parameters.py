@@ -13,6 +13,7 @@ from ringleader.kernels.protocol import unavailable
 from ringleader.model.config import ModelConfig
 from ringleader.runtime.machine import processors
 from ringleader.settings import Choice, Flag, Number, Whole, check_setting
+from ringleader.signals.crowd import counts_lead
 from ringleader.snapshot.device_choice import SweepWork, gpu_pays
 from ringleader.tensor.sparse import SparseTensor
 
@@ -26,6 +27,8 @@ DEVICES = ("auto", "cpu", "cuda")
 LOCKSTEP_SWEEPS = {"default": 4, "corrected": 2, "paper": 4}
 """Sweeps after a lockstep start, by preset. Few are best there: the likelihood peaks elsewhere than fraud. With two for
 four ``corrected`` ranks reviewers at 0.954 for 0.923 and sellers alike on five fresh markets (docs/model.md)."""
+COUNTS_WEIGH = "log"
+"""What a cell seen c times weighs by default where counts are the signal (docs/detection.md); else it is one."""
 RANDOM_SWEEPS = 20
 """Sweeps where lockstep gives no rows to start from."""
 
@@ -56,6 +59,9 @@ def model_config(parameters: Mapping[str, Any], tensor: SparseTensor, seed: int)
     settings = {**_device_settings(parameters, tensor, settings), **settings}
     if parameters["contrast"] is not None:
         settings["contrast"] = tensor.mode_index(parameters["contrast"])
+    usual = parameters["preset"] == "default" and "count_weight" not in settings
+    if usual and counts_lead(tensor, settings.get("contrast", 0)):
+        settings["count_weight"] = COUNTS_WEIGH
     try:
         return ModelConfig.preset(parameters["preset"], **settings)
     except SettingsError as error:
