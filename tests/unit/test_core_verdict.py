@@ -11,13 +11,18 @@ import pytest
 import ringleader as rl
 from ringleader.cores.group import Core
 from ringleader.cores.verdict import (
+    CORE_OF_SEVERAL,
     DISSENT,
-    EVERYWHERE,
+    HONEST,
     LITTLE,
     OWN,
+    RING,
+    SEVERAL,
+    SIZE,
     THERE,
     USUAL,
     USUAL_DISSENT,
+    USUAL_SIZE,
     CoreVerdict,
     dissent,
     member_log_odds,
@@ -64,10 +69,11 @@ def test_no_ring_is_honest_in_its_majority_where_fans_and_rings_share_sellers(
     assert ("ring", True) in words and np.mean(apart) < 0.15
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 1 / 3, 0.4, 0.499, 0.6, 2 / 3, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.25, 0.4, 0.499, 0.6, 0.75, 0.9, 1.0])
 def test_a_verdict_never_contradicts_its_number(share: float) -> None:
     word = CoreVerdict({"reviewer": 30 * share}, share).word
-    assert (word == "ring") == (share >= 2 / 3) and (word == "honest group?") == (share <= 1 / 3)
+    assert (word == "ring") == (share >= RING) and (word == "honest group?") == (share <= HONEST)
+    assert HONEST < 0.5 < RING
 
 
 def test_log_odds_are_those_of_a_loop_over_the_reviews_of_the_core(unlabelled: Snapshot) -> None:
@@ -78,6 +84,7 @@ def test_log_odds_are_those_of_a_loop_over_the_reviews_of_the_core(unlabelled: S
     by_product: dict[int, list[float]] = {}
     for cell, value in loud.items():
         by_product.setdefault(int(coordinates[cell, 1]), []).append(value)
+    assert len(core.members["seller"].codes) > 1
     share = (len(loud) * (1 / core.agreement - 1) + 0.5) / (len(loud) + 5)
     expected = []
     for member in core.members["reviewer"].codes.tolist():
@@ -85,7 +92,8 @@ def test_log_odds_are_those_of_a_loop_over_the_reviews_of_the_core(unlabelled: S
         own = np.mean([loud[cell] for cell in mine])
         there = np.mean([np.mean(by_product[int(coordinates[cell, 1])]) for cell in mine])
         odds = USUAL + OWN * math.log(LITTLE + own) + THERE * math.log(LITTLE + there)
-        odds += EVERYWHERE * math.log(LITTLE + np.mean(list(loud.values())))
+        odds += SEVERAL * (len({int(coordinates[cell, 2]) for cell in mine}) > 1) + CORE_OF_SEVERAL
+        odds += SIZE * math.log(len(coordinates) / USUAL_SIZE)
         expected.append(odds + DISSENT * (math.log(share) - USUAL_DISSENT))
     np.testing.assert_allclose(member_log_odds(core, unlabelled.signals), expected)
 

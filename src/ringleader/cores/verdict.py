@@ -2,8 +2,8 @@
 
 A core may be a ring, an honest group (fans of a brand, a reading circle, followers of a deal site), or both at once,
 where a ring works for a seller who has fans. So every member is judged: by how far nothing honest explains the
-lockstep of the reviews that are theirs, of those of the same items, and of all of the core, and by how far the members
-disagree. With labels the probability of each is weighed against that, and who is known counts as known.
+lockstep of the own reviews and of those of the same items, by whether they are for several sellers, and by how far the
+members disagree. With labels the probability of each is weighed against that, and who is known counts as known.
 """
 
 from __future__ import annotations
@@ -18,23 +18,31 @@ from ringleader.cores.group import Core
 from ringleader.kernels.elementary import log, log1p, logistic, logit
 from ringleader.signals import Signals
 
-RING, HONEST = 2 / 3, 1 / 3
+RING, HONEST = 0.75, 0.25
 """Least share of abusive members of what is called a ring, and largest of what is called an honest group."""
 
-OWN, THERE, EVERYWHERE = 1.1, 1.0, 0.6
+OWN, THERE = 1.0, 1.0
 """What a unit of the logarithm of unexplained lockstep adds to the log-odds of a member, ``LITTLE`` added to it: of the
-mean over the own reviews, over those of the same items, and over all of the core."""
+mean over the own reviews, and over those of the same items."""
 
 LITTLE = 0.02
 """Lockstep that is as good as none, in units of log(1 + ratio)."""
 
-DISSENT, USUAL_DISSENT = -0.7, -4.0
+SEVERAL, CORE_OF_SEVERAL = 0.9, 1.2
+"""What is added where a member, and where the core, is at work for several sellers. Half of it where there is one mode
+to meet on, as that says nothing of sellers."""
+
+DISSENT, USUAL_DISSENT = -1.1, -4.0
 """What a unit of the logarithm of the share of dissent adds, beyond the usual one. See ``dissent``."""
 
-USUAL = 5.25
+SIZE, USUAL_SIZE = -0.6, 15_000
+"""What a unit of the logarithm of the number of reviews of the market adds, beyond the usual one: of more people two
+meet more rarely by chance, so that the same meetings, honest or not, have a larger ratio."""
+
+USUAL = 2.7
 """Log-odds of a member where all of these are 0."""
 
-TAUGHT, UNTAUGHT, TAUGHT_USUAL = 0.85, 0.6, 0.9
+TAUGHT, UNTAUGHT, TAUGHT_USUAL = 0.8, 0.7, 0.6
 """With labels: what the log-odds of the probability and those without labels count, and what is added to them. The
 members of a core are likelier to abuse than anybody, which the probability does not know."""
 
@@ -94,17 +102,22 @@ def verdicts(
 def member_log_odds(core: Core, signals: Signals) -> Floats:
     """Log-odds, without any label, that each of those who act in a core abuses, (m,), in the order of its members."""
     tensor, actor = signals.tensor, signals.actor
+    roles = signals.lockstep.roles(tensor)
     members = core.members[tensor.modes[actor]].codes
     ratios = signals.ratios.attack if core.side == "attack" else signals.ratios.lockstep
     loudness = log1p(ratios[core.cells])
     who = np.searchsorted(members, tensor.coordinates[core.cells, actor])
-    items = tensor.coordinates[core.cells, signals.lockstep.roles(tensor).items[0]]
-    distinct, item = np.unique(items, return_inverse=True)
+    items, item = np.unique(tensor.coordinates[core.cells, roles.items[0]], return_inverse=True)
     own = _means(loudness, who, len(members))
-    there = _means(_means(loudness, item, len(distinct))[item], who, len(members))
-    everywhere = log(LITTLE + float(np.mean(loudness)))
-    together = OWN * log(LITTLE + own) + THERE * log(LITTLE + there) + EVERYWHERE * everywhere
-    return np.asarray(USUAL + together + DISSENT * (dissent(core) - USUAL_DISSENT))
+    there = _means(_means(loudness, item, len(items))[item], who, len(members))
+    odds = USUAL + OWN * log(LITTLE + own) + THERE * log(LITTLE + there)
+    odds += DISSENT * (dissent(core) - USUAL_DISSENT) + SIZE * float(log(tensor.n_cells / USUAL_SIZE))
+    if len(roles.items) == 1:
+        return np.asarray(odds + (SEVERAL + CORE_OF_SEVERAL) / 2)
+    sellers, seller = np.unique(tensor.coordinates[core.cells, roles.seller], return_inverse=True)
+    customers = np.unique(who * len(sellers) + seller) // len(sellers)
+    several = np.bincount(customers, minlength=len(members)) > 1
+    return np.asarray(odds + SEVERAL * several + CORE_OF_SEVERAL * (len(sellers) > 1))
 
 
 def dissent(core: Core) -> float:
