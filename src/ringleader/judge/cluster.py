@@ -45,7 +45,7 @@ class LabelFreePart(NamedTuple):
 class JudgePart(NamedTuple):
     """What a worker tells the driver of heads: what they say of its entities, and what it holds, by part.
 
-    heads : by place of the target, without the ranks of entities; of the first worker alone
+    heads : by index of the target, without the ranks of entities; of the first worker alone
     label_inputs : names, descriptions and groups of the inputs of each head that labels entered
     means : by mode, those of the ranks of label-free inputs
     """
@@ -120,19 +120,19 @@ class HeldSignals:
         }
         self.with_workers |= held
         heads, inputs = {}, {}
-        for place, (target, head) in enumerate(zip(targets, parts[0].heads, strict=True)):
-            arrays = held[f"head_{place}"]
-            heads[place] = replace(head, ranks=replace(head.ranks, levels=arrays["ranks"]))
+        for index, (target, head) in enumerate(zip(targets, parts[0].heads, strict=True)):
+            arrays = held[f"head_{index}"]
+            heads[index] = replace(head, ranks=replace(head.ranks, levels=arrays["ranks"]))
             own = self.label_free.inputs(target.mode)
-            inputs[place] = own.with_table(*parts[0].label_inputs[place], arrays["label_columns"])
+            inputs[index] = own.with_table(*parts[0].label_inputs[index], arrays["label_columns"])
         for mode, means in parts[0].means.items():
             ranks = self.label_free.inputs(mode).ranks
             assert ranks is not None  # label-free inputs are ranked
             ranks.means.update(means)
         judge = Judge(self.label_free, targets, seed=seed, prevalence=prevalence, heads=heads, threads=threads)
         judgements = {
-            place: Judgement(*map(np.concatenate, zip(*(part.judgements[place] for part in parts), strict=True)))
-            for place in heads
+            index: Judgement(*map(np.concatenate, zip(*(part.judgements[index] for part in parts), strict=True)))
+            for index in heads
         }
         transfers = {mode: _whole_transfer([part.transfers[mode] for part in parts]) for mode in unlabelled}
         judge.take_over(judgements, transfers, inputs)
@@ -298,15 +298,15 @@ def _judge(
     heads = judge.heads()
     label_free.forget_ties()
     abouts = []
-    for place, (target, head) in enumerate(zip(targets, heads, strict=True)):
-        own, first = judge.head_inputs(place), len(inputs[target.mode].names)
+    for index, (target, head) in enumerate(zip(targets, heads, strict=True)):
+        own, first = judge.head_inputs(index), len(inputs[target.mode].names)
         names = own.names[first:]
         abouts.append((names, {n: own.descriptions[n] for n in names}, {n: own.groups[n] for n in names}))
-        held[f"head_{place}"] = {
+        held[f"head_{index}"] = {
             "ranks": head.ranks.levels,
             "label_columns": np.ascontiguousarray(own.columns_from(first)),
         }
-    judgements = tuple(judge.judgement(place) for place in range(len(targets)))
+    judgements = tuple(judge.judgement(index) for index in range(len(targets)))
     transfers = {mode: judge.transfer(mode) for mode in unlabelled}
     share.forget()
     held_heads = {

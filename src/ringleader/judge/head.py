@@ -248,7 +248,7 @@ class HeadTable(NamedTuple):
 
     names     : of the inputs, the suspicion last where there is one
     groups    : (F,) the kind of each input but the suspicion; inputs of a kind tell the labels' worth of one another
-    suspicion : its place among the inputs, or None
+    suspicion : its index among the inputs, or None
     population : the entities, whose ranks may lie with several processes
     """
 

@@ -110,7 +110,7 @@ class Judge:
 
     label_free : what no label enters
     targets    : labelled entities by mode and target
-    heads      : by place of the target, where they are known already
+    heads      : by index of the target, where they are known already
     threads    : to use; all where None. The answer does not depend on it
     """
 
@@ -135,7 +135,7 @@ class Judge:
     def take_over(
         self, judgements: dict[int, Judgement], transfers: dict[int, Transfer | None], inputs: dict[int, Inputs]
     ) -> None:
-        """What is known already: judgements and inputs by place of the target, transfers by mode."""
+        """What is known already: judgements and inputs by index of the target, transfers by mode."""
         self._judgements, self._transfers, self._head_inputs = judgements, transfers, inputs
 
     @property
@@ -147,28 +147,28 @@ class Judge:
 
         Those of the first name lay out what no label enters; further names share nothing else, and go side by side.
         """
-        places: dict[str, list[int]] = {}
-        for place, target in enumerate(self.targets):
-            if place not in self._heads:
-                places.setdefault(target.name, []).append(place)
+        indices: dict[str, list[int]] = {}
+        for index, target in enumerate(self.targets):
+            if index not in self._heads:
+                indices.setdefault(target.name, []).append(index)
 
         def find(own: Sequence[int]) -> None:
-            for place in own:
-                self.head(place)
+            for index in own:
+                self.head(index)
 
-        names = list(places.values())
+        names = list(indices.values())
         for own in names[:1]:
             find(own)
         with using_threads(self.threads if self.signals.tensor.n_cells <= SIDE_BY_SIDE else 1):
             Threads().map(find, names[1:])
-        return tuple(self._heads[place] for place in range(len(self.targets)))
+        return tuple(self._heads[index] for index in range(len(self.targets)))
 
-    def head(self, place: int) -> Head:
+    def head(self, index: int) -> Head:
         """The head of a target. Neighbours are read where several modes are labelled, or where the labels ask."""
-        if place not in self._heads:
+        if index not in self._heads:
             with using_threads(self.threads):
-                self._heads[place] = self._find_head(self.targets[place])
-        return self._heads[place]
+                self._heads[index] = self._find_head(self.targets[index])
+        return self._heads[index]
 
     def _find_head(self, target: Target) -> Head:
         always, may = self.neighbours(target.name)
@@ -193,12 +193,12 @@ class Judge:
                 return other
         return head
 
-    def judgement(self, place: int) -> Judgement:
+    def judgement(self, index: int) -> Judgement:
         """What the head of a target says of every entity of its mode."""
-        if place not in self._judgements:
+        if index not in self._judgements:
             with using_threads(self.threads):
-                self._judgements[place] = self.head(place).judge()
-        return self._judgements[place]
+                self._judgements[index] = self.head(index).judge()
+        return self._judgements[index]
 
     def relabelled(self, label_free: LabelFree, targets: Sequence[Target]) -> Judge:
         """A judge of other labels; heads of targets whose labels are the same, in all modes, stay."""
@@ -206,11 +206,11 @@ class Judge:
         if label_free is self.label_free:
             before, after = _by_name(self.targets), _by_name(targets)
             same = {name for name in after if name in before and _equal(before[name], after[name])}
-            places = {(target.mode, target.name): place for place, target in enumerate(self.targets)}
+            indices = {(target.mode, target.name): index for index, target in enumerate(self.targets)}
             unchanged = {
-                place: places[target.mode, target.name]
-                for place, target in enumerate(targets)
-                if target.name in same and places[target.mode, target.name] in self._heads
+                index: indices[target.mode, target.name]
+                for index, target in enumerate(targets)
+                if target.name in same and indices[target.mode, target.name] in self._heads
             }
         heads = {new: self._heads[old] for new, old in unchanged.items()}
         judge = Judge(
@@ -251,8 +251,8 @@ class Judge:
         wanted = self._named.get(name, [])
         if neighbours is None:
             neighbours = any(
-                reads_neighbours(self.head(place).names)
-                for place, target in enumerate(self.targets)
+                reads_neighbours(self.head(index).names)
+                for index, target in enumerate(self.targets)
                 if target.name == name
             )
         key = mode, name, neighbours
@@ -268,13 +268,13 @@ class Judge:
             return with_neighbours(inputs, ties, mode, wanted[0], self._first_round(wanted[0].name, wanted))
         return inputs
 
-    def head_inputs(self, place: int) -> Inputs:
+    def head_inputs(self, index: int) -> Inputs:
         """What the head of a target read."""
-        if place not in self._head_inputs:
-            target = self.targets[place]
-            neighbours = reads_neighbours(self.head(place).names)
-            self._head_inputs[place] = self.inputs(target.mode, target.name, neighbours)
-        return self._head_inputs[place]
+        if index not in self._head_inputs:
+            target = self.targets[index]
+            neighbours = reads_neighbours(self.head(index).names)
+            self._head_inputs[index] = self.inputs(target.mode, target.name, neighbours)
+        return self._head_inputs[index]
 
     def _first_round(self, name: str, wanted: Sequence[Target]) -> FirstRound:
         if name not in self._first_rounds:
@@ -304,8 +304,8 @@ class Judge:
     def transfer(self, mode: int) -> Transfer | None:
         """How a mode without labels is scored by those of others; None where no label tells of it."""
         if mode not in self._transfers:
-            places = tellers(mode, self.signals.actor, self.targets)
-            heads = [(self.targets[place], self.head(place), self.judgement(place)) for place in places]
+            indices = tellers(mode, self.signals.actor, self.targets)
+            heads = [(self.targets[index], self.head(index), self.judgement(index)) for index in indices]
             self._transfers[mode] = transfer(self.signals, mode, heads)
         return self._transfers[mode]
 

@@ -62,7 +62,7 @@ class Transfer(NamedTuple):
 
 
 def tellers(mode: int, actor: int, targets: Sequence[Target]) -> list[int]:
-    """The places of the targets of other modes that tell of a mode: the usual one, or the only one there is.
+    """The indices of the targets of other modes that tell of a mode: the usual one, or the only one there is.
 
     One of two modes that meet must act: which products a seller offers tells little (docs/detection.md).
     """
@@ -74,8 +74,8 @@ def tellers(mode: int, actor: int, targets: Sequence[Target]) -> list[int]:
         return []
     name = DEFAULT_TARGET if DEFAULT_TARGET in names else next(iter(names))
     return [
-        place
-        for place, target in enumerate(targets)
+        index
+        for index, target in enumerate(targets)
         if len(target.codes) and target.kind == "binary" and target.name == name and actor in (mode, target.mode)
     ]
 

@@ -59,19 +59,19 @@ def with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
 def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> Judge:
     """The judge of a snapshot with the heads, scores and inputs that its folder holds."""
     targets = snapshot.targets
-    places = range(len(targets))
+    indices = range(len(targets))
     unpacked = _unpacker(snapshot, stored)
 
     def checked(arrays: Arrays) -> Arrays:
         require("judgement" in arrays or not stored.has("lockstep"), "a head has no judgement")
         return arrays
 
-    arrays = ReadOnce(places, lambda place: unpacked(f"head_{place}", targets[place].mode, checked))
+    arrays = ReadOnce(indices, lambda index: unpacked(f"head_{index}", targets[index].mode, checked))
 
-    def head(place: int) -> Head:
-        name = f"head_{place}"
+    def head(index: int) -> Head:
+        name = f"head_{index}"
         try:
-            read = Head.from_arrays(arrays[place])
+            read = Head.from_arrays(arrays[index])
         except (LookupError, TypeError, ValueError) as error:
             said = f"{name} of model {stored.folder} does not hold what it should: {error!r}"
             raise ModelFileError(f"{said}; restore it or fit again") from error
@@ -85,15 +85,15 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
         seed=snapshot.config.seed,
         prevalence=snapshot.parameters["prevalence"],
         threads=snapshot.parameters["threads"],
-        heads=ReadOnce((place for place in places if stored.has(f"head_{place}")), head),
+        heads=ReadOnce((index for index in indices if stored.has(f"head_{index}")), head),
     )
     if stored.has("lockstep"):
         transfers = [k for k in range(len(snapshot.tensor.shape)) if stored.has(f"transfer-{k}")]
         judge.take_over(
-            judgements=ReadOnce(places, lambda place: unpack_judgement(arrays[place], targets[place].kind)),
+            judgements=ReadOnce(indices, lambda index: unpack_judgement(arrays[index], targets[index].kind)),
             transfers=ReadOnce(transfers, lambda k: unpacked(f"transfer-{k}", k, unpack_transfer)),
             inputs=ReadOnce(
-                places, lambda place: with_label_columns(label_free.inputs(targets[place].mode), arrays[place])
+                indices, lambda index: with_label_columns(label_free.inputs(targets[index].mode), arrays[index])
             ),
         )
         stored.sources.update({f"transfer-{k}": judge for k in transfers})

@@ -144,10 +144,10 @@ def carry_heads(before: Problem, after: Problem, state: State) -> State:
 
     Labels that stay keep their cavity rows: a mode that the update does not touch solves no new ones.
     """
-    old, places = state, {(t.mode, t.name): i for i, t in enumerate(before.targets)}
+    old, indices = state, {(t.mode, t.name): i for i, t in enumerate(before.targets)}
     state = fresh_heads(after, state)
     for i, target in enumerate(after.targets):
-        at = places.get((target.mode, target.name))
+        at = indices.get((target.mode, target.name))
         if at is not None:
             state.heads[i], state.noise[i] = old.heads[at], old.noise[at]
             state.evidence_slopes[i : i + 1] = old.evidence_slopes[at : at + 1]
