@@ -62,3 +62,18 @@ def test_heads_of_large_modes_are_those_of_one_process(
     rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
     rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(4))
     assert_same_folder(tmp_path / "many", tmp_path / "one")
+
+
+def test_counts_on_workers_have_the_bits_of_one_process() -> None:
+    rng = np.random.default_rng(9)
+    rows = np.minimum(rng.geometric([0.05, 0.1, 0.4], (3_000, 3)), 40)
+    table = "n" + pd.DataFrame(rows, columns=["src", "dst", "port"]).astype(str)
+    tensor = rl.read_reviews(table, modes=["src=src:id", "dst=dst:id", "port=port:category"])
+    labels = pd.DataFrame({"mode": "src", "entity": [f"n{i}" for i in range(1, 31)], "label": [0, 1, 1] * 10})
+    for known in (None, labels):
+        alone = rl.RingDetector(rank=3, epochs=2).fit(tensor, known)
+        assert alone.snapshot_.signals.counts_lead
+        for workers in (2, 3):
+            together = rl.RingDetector(rank=3, epochs=2).fit(tensor, known, runtime=InProcess(workers))
+            for mode in ("src", "dst", "port"):
+                pd.testing.assert_frame_equal(together.scores(mode), alone.scores(mode))
