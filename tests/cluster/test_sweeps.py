@@ -13,10 +13,12 @@ from ringleader.errors import SettingsError, WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import SweepInfo, fit_loop, get_learner
 from ringleader.model.config import ModelConfig
-from ringleader.model.problem import Problem
+from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
-from ringleader.shares.ranges import cut_ranges
+from ringleader.shares.deal import deal_cells, deal_keys
+from ringleader.shares.ranges import Ranges, cut_ranges
+from ringleader.tensor.sparse import SparseTensor
 
 FITS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("default", {}),
@@ -39,7 +41,7 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def on_workers(problem: Problem, state: State, workers: Any, dealt_from: int) -> tuple[State, list[SweepInfo]]:
+def on_workers(problem: Problem, state: State, workers: Any, dealt_from: int | None) -> tuple[State, list[SweepInfo]]:
     learner = ClusterLearner(workers, get_learner(problem.config.learner), dealt_from)
     return fit_loop(problem, state, learner, measure=learner.likelihoods)
 
@@ -56,7 +58,7 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(fit: str) -> None:
     problem = small_problem(preset, **settings)
     start = start_state(problem)
     expected = fit_loop(problem, start)
-    for workers, dealt_from in ((1, 100), (2, 10), (2, 10**9), (3, 30)):
+    for workers, dealt_from in ((1, 100), (2, 10), (2, 10**9), (3, 30), (2, None)):
         assert_same(on_workers(problem, start, InProcess(workers), dealt_from), expected)
 
 
@@ -173,6 +175,24 @@ def test_ranges_cover_every_entity_and_cell_once() -> None:
             assert (np.diff(ranges.bounds[mode]) >= 0).all()
         assert ranges.cells[0] == 0
         assert ranges.cells[-1] == tensor.n_cells
+
+
+def test_lists_of_few_chunks_are_dealt_out_so_that_no_worker_adds_up_nearly_all() -> None:
+    rng = np.random.default_rng(0)
+    cells, sizes = 20_000, (2_000, 500, 2)
+    skewed = [(size * rng.beta(0.6, 2.0, cells)).astype(np.int32) for size in sizes]
+    tensor = SparseTensor.from_arrays(np.stack(skewed, axis=1))
+    ranges = cut_ranges(tensor, ModelConfig(), 2)
+    assert ranges.dealt == (True, True, False)  # half of the cells name one of the two: its chunks are shared
+    problem = build_problem(tensor, (), ModelConfig())
+
+    def most(ranges: Ranges) -> int:
+        deals = [deal_cells(problem, ranges, rank, key) for key in deal_keys(ranges) for rank in range(2)]
+        return max(len(deal.numbers) for deal in deals)
+
+    assert most(ranges) < 0.7 * tensor.n_cells
+    assert most(cut_ranges(tensor, ModelConfig(), 2, 10**9)) > 0.95 * tensor.n_cells
+    assert cut_ranges(tensor, ModelConfig(), 1).dealt == (True, False, False)  # one worker has nobody to share with
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
 from ringleader.shares.part import Rows, joined
-from ringleader.shares.ranges import DEALT_FROM
 from ringleader.shares.rows import CARRIED, write_state
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -55,8 +54,8 @@ class SweepResult(NamedTuple):
 class ClusterLearner:
     """A ``Learner`` whose sweeps run on workers."""
 
-    def __init__(self, workers: Workers, learner: Any, dealt_from: int = DEALT_FROM) -> None:
-        """learner : the one whose moves the workers make. dealt_from : entities from which a mode is dealt out."""
+    def __init__(self, workers: Workers, learner: Any, dealt_from: int | None = None) -> None:
+        """learner : the one whose moves the workers make. dealt_from : as in ``cut_ranges``."""
         self.name: str = learner.name
         self.workers, self.learner, self.dealt_from = workers, learner, dealt_from
         self._dealt: Problem | None = None
