@@ -19,7 +19,7 @@ import ringleader as rl
 from ringleader.datasets import marketplace, taste_market
 from ringleader.signals.behaviour.counterparts import SHRINK
 from ringleader.signals.suspicion import ReviewRatios
-from ringleader.wording import number, rounded_percent
+from ringleader.wording import number, probability, rounded_percent
 
 ACCOUNTS = 10
 """Of each mode: the first by score; and as many from the middle and the end."""
@@ -165,7 +165,46 @@ def two_reviewers(r: Recount, said: re.Match[str]) -> None:
     seen, expected, weeks = r.met(said["one"], said["other"], said["item"].removesuffix("s"))
     r.is_said(said, {"seen": seen, "expected": expected})
     r.dates(said, weeks)
-    assert said["reviews"] is None or int(said["reviews"]) == len(r.mine)
+    assert seen >= 2 and seen > expected
+    assert int(said["reviews"]) == countable(r, said) >= int(said["step"]) >= 2
+    assert all((r.mine[r.mine["reviewer"] == who]["side"] >= 0).any() for who in (said["one"], said["other"]))
+
+
+def countable(r: Recount, said: re.Match[str]) -> int:
+    """Reviews that count: of an item those that are no bad ratings, which is said where there are others."""
+    fair = int((r.mine["side"] >= 0).sum()) if r.mode != "reviewer" else len(r.mine)
+    assert ("with a rating of 3 to 5" in said[0]) == (fair < len(r.mine)), said[0]
+    return fair
+
+
+def author_in_lockstep(r: Recount, said: re.Match[str]) -> None:
+    review = r.mine[(r.mine["reviewer"] == said["one"]) & (r.mine["week"] == said["day"]) & (r.mine["side"] >= 0)]
+    assert len(review), said[0]
+    seen, expected, weeks = r.met(said["one"], said["other"], said["item"].removesuffix("s"))
+    if min(said["one"], said["other"]) == said["one"]:  # expected of the first of both by code, here by name
+        r.is_said(said, {"seen": seen, "expected": expected})
+    r.dates(said, weeks)
+    place = said["place"] or r.entity
+    there = r.table[(r.table["reviewer"] == said["other"]) & r.table.isin([place]).any(axis=1)]
+    assert ((there["week"] - pd.Timestamp(said["day"])).abs() < WINDOW).any(), said[0]
+    assert seen >= 2
+
+
+def loudest_in_lockstep(r: Recount, said: re.Match[str]) -> None:
+    table = r.model.tensor_.decode().assign(lockstep=r.model.snapshot_.signals.lockstep.review_scores)
+    mine = table[(table[r.mode].astype(str) == r.entity) & (table["rating"] > 2)]
+    assert int(said["step"] or 1) == (mine["lockstep"] > 0).sum() and int(said["reviews"] or 1) == countable(r, said)
+    its = mine[(mine["reviewer"].astype(str) == said["who"]) & (mine["week"] == said["day"])]["lockstep"]
+    assert (said["own"], said["below"]) in {
+        (number(one), rounded_percent((table["lockstep"] < one).mean())) for one in its
+    }
+
+
+def not_in_lockstep(r: Recount, said: re.Match[str]) -> None:
+    ratios = _ratios(r)
+    mine = (r.model.tensor_.decode()[r.mode].astype(str) == r.entity).to_numpy()
+    assert not ratios.lockstep[mine].any() and int(said["reviews"] or ("only" in said[0])) == countable(r, said)
+    assert said["nothing"] is None or not ratios.strangers[mine].any()
 
 
 def burst(r: Recount, said: re.Match[str]) -> None:
@@ -275,7 +314,7 @@ def elsewhere(r: Recount, said: re.Match[str]) -> None:
 
 
 def evidence(r: Recount, said: re.Match[str]) -> None:
-    assert int(said["of"]) == len(r.mine)
+    assert int(said["of"]) == countable(r, said)
     review = r.mine[r.mine["week"] == said["only"]] if said["only"] else r.mine
     for mode, name in (("reviewer", said["who"]), ("product", said["place"])):
         review = review[review[mode] == name] if name else review
@@ -336,6 +375,7 @@ def strangers(r: Recount, said: re.Match[str]) -> None:
     alone = within[within["reviewer"].map(count) == 1]
     assert int(said["seen"]) in set(alone["side"].value_counts()), said[0]
     assert said["of"] is None or int(said["of"]) == len(r.mine)
+    assert said["only"] is None or len(r.mine) == 1
 
 
 def bad_ratings(r: Recount, said: re.Match[str]) -> None:
@@ -346,6 +386,13 @@ def bad_ratings(r: Recount, said: re.Match[str]) -> None:
 def among_alike(r: Recount, said: re.Match[str]) -> None:
     names = set(re.findall(ID, said["names"] or ""))
     assert names <= r.suspected(r.mode) and (int(said["seen"]) == len(names) or "more" in said["names"])
+
+
+def floor(r: Recount, said: re.Match[str]) -> None:
+    assert said["mode"] == r.mode
+    mode, snapshot = r.model.tensor_.mode_index(r.mode), r.model.snapshot_
+    heads = [head for head, target in zip(snapshot.heads or (), snapshot.targets, strict=True) if target.mode == mode]
+    assert said["least"] == probability(1 / (1 + np.exp(-heads[0].floor)))
 
 
 def none_known(r: Recount, said: re.Match[str]) -> None:
@@ -359,6 +406,7 @@ def nothing_to_count(r: Recount, said: re.Match[str]) -> None:
 
 
 NAMES = r"(?P<names>: .*)?"
+COUNTED = r"(?:distinct )?reviews?(?: with a rating of 3 to 5)?"
 REVIEWS, RATINGS = r"(?:distinct )?reviews?", r"ratings(?: of distinct reviews)?"
 SEEN, OF, MODE, IS = r"(?P<seen>\d+)", r"(?P<of>\d+)", r"(?P<mode>\w+)", r"(?:is|are)"
 SHARE = rf"(?:{SEEN} of its {OF}|Its only) {MODE}"
@@ -373,8 +421,17 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"{IS}(?: not)? among the first 5% by score), {EXPECTED}{NAMES}": suspected_counterparts,
     rf"{SHARE} (?:has|have) (?:no other review|other reviews), {EXPECTED}{NAMES}": no_other_review,
     rf"It and (?P<who>{ID}) met on {SEEN} of its {OF} products{WHEN}, {EXPECTED}(; it met .*)?": acts_with,
-    rf"(?:\d+ of its (?P<reviews>\d+) {REVIEWS} comes? from|Two of its) reviewers (?:who )?meet again elsewhere: "
+    rf"(?P<step>\d+) of its (?P<reviews>\d+) {COUNTED} come from reviewers who meet again elsewhere: "
     rf"(?P<one>{ID}) and (?P<other>{ID}) met on {SEEN} (?P<item>\w+){WHEN}, {EXPECTED}": two_reviewers,
+    rf"Its review by (?P<one>{ID}) of (?P<day>{DATE}) is in lockstep: its author and (?P<other>{ID}), who reviewed "
+    rf"(?:it|\w+ (?P<place>{ID})) in the same weeks, met on {SEEN} (?P<item>\w+){WHEN}, {EXPECTED}": author_in_lockstep,
+    rf"(?:(?P<step>\d+) of its (?P<reviews>\d+) {COUNTED} {IS}|Its only review is) in lockstep with others'(?: through "
+    rf"accounts that met both)?(?:; most of all|:) that of (?P<who>{ID}) of (?P<day>{DATE}), whose lockstep, "
+    r"(?P<own>\S+), is above that of (?P<below>\S+) of all reviews": loudest_in_lockstep,
+    rf"(?P<nothing>Nothing of it is suspicious: )?(?:[Nn]one of its (?P<reviews>\d+) {COUNTED} is in lockstep with "
+    rf"others'(?:, beyond chance and tastes)?|[Ii]ts only {COUNTED} is in lockstep with nobody's|[Ii]t has no "
+    rf"{COUNTED}, so none that could have been bought)(?: or part of a crowd of accounts that reviewed nothing "
+    r"else)?": not_in_lockstep,
     rf"{SEEN} reviews(?: with a rating of (?P<ratings>\d to \d))? in the (?:(?P<weeks>\d+) weeks|week) from "
     rf"(?P<first>{DATE}), {EXPECTED}": burst,
     rf"Its {OF} {RATINGS} are spread like everybody's: (?P<share>\S+) are (?P<value>\d), against (?P<all>\S+) of all": (
@@ -399,7 +456,7 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"the review of (?P<only>{DATE}), {EXPECTED}": crowd,
     rf"(?:Half of its \d+ {MODE} have|Its only (?P<only_mode>\w+) has) (?:at most )?(?:(?P<middle>\d+) reviews?|no "
     r"review) elsewhere; of all reviews, half are of \w+ with at most (?P<usual>[\d,]+)": elsewhere,
-    rf"(?:{SEEN}|Not one) of its {OF} {REVIEWS} fits? a group of accounts better than popularity explains, {EXPECTED}"
+    rf"(?:{SEEN}|Not one) of its {OF} {COUNTED} fits? a group of accounts better than popularity explains, {EXPECTED}"
     rf"(?:; most of all that(?: of reviewer (?P<who>{ID}))?(?: on product (?P<place>{ID}))? of (?P<only>{DATE}))?": (
         evidence
     ),
@@ -413,19 +470,21 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     rf"Of \d+ \w+ that it .* expected, {SEEN} {IS} .*, {EXPECTED}{NAMES}": among_alike,
     rf"(?:It came for one item alone; so did others: )?{SEEN} reviewers? without any other review rated alike"
     rf"(?: on (?:product|seller) (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"
-    rf"(?:; \d+ of its {OF} {REVIEWS} {IS} part of such a crowd)?": strangers,
+    rf"(?:; \d+ of its {OF} {REVIEWS} {IS} part of such a crowd|(?P<only>; its only review is part of that crowd))?": (
+        strangers
+    ),
     rf"(?:\d+ of its|None of its|Its only|It gave no) ?{OF}? ?ratings? of 1 to 2(?: .*)?": bad_ratings,
     r"No known bad \w+ has .* too|None of its \d+ \w+ is known bad|Its \w+ is not known bad": none_known,
-    r"Its only review fits no group .*|It has only one .*, so no two act in lockstep": nothing_to_count,
+    r"Its only review .*fits no group .*": nothing_to_count,
     rf"It has {OF} {REVIEWS}; (?:(?P<above>\S+) of \w+ have more, and of them more is known|no \w+ has more)": (
         how_many_have_more
     ),
     rf"None of its {OF} {REVIEWS} is suspicious|Its only review is not suspicious": not_suspicious,
     r"What is suspicious about its .* is little": nothing_to_count,
-    r"No burst: .*|No two of its .*|None of its .* comes from .*": nothing_to_count,
+    rf"Some abuse looks like anybody's, so no {MODE} has a probability below (?P<least>\S+)": floor,
+    r"No burst: .*": nothing_to_count,
     r"None of its reviews came in a crowd .*": nothing_to_count,
     r"Nobody met it .*|It shares no more .*|No review of it is part of a crowd .*|It acts with .*": nothing_to_count,
-    r"Its \d+ reviewers act in lockstep with the same others, .*": nothing_to_count,
 }
 """What sentences say, and how to count it again. One more kind of sentence is one more line here."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
-from ringleader.explain.partners import BY_CHANCE, Met, alike, companions, counterparts, surprise
+from ringleader.explain.partners import BY_CHANCE, Met, alike, companions, counterparts
 from ringleader.judge import Inputs
 from ringleader.known.labels import Target
 from ringleader.signals import Signals
@@ -72,7 +72,7 @@ class Crowded(NamedTuple):
 
 
 class LockstepPair(NamedTuple):
-    """Two reviewers of an account who met elsewhere: who, on how many items of which mode, expected, and the cells."""
+    """Two reviewers who met: who, on how many items of which mode, expected, and the cells."""
 
     first: int
     second: int
@@ -80,6 +80,15 @@ class LockstepPair(NamedTuple):
     met: int
     expected: float
     cells: Numbers
+
+
+class LockstepReview(NamedTuple):
+    """A review of an account whose author met another who reviewed nearby: the cell, the pair (its author first), and
+    the mode of the item that both reviewed."""
+
+    cell: int
+    pair: LockstepPair
+    near: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,46 +171,85 @@ class Facts:
         middle = order[np.searchsorted(np.cumsum(order), order.sum() / 2)] if len(order) else 1
         return float(np.median(degrees[met.codes] - met.meetings)), float(middle - 1)
 
+    @cached_property
+    def countable(self) -> Numbers:
+        """Its cells that count for its suspicion: all of those who act, of others those that do not hurt them."""
+        return self.own.cells if self.own.acts else self.not_bad
+
+    @property
+    def not_bad(self) -> Numbers:
+        """Its cells that are no bad ratings."""
+        return self.own.cells[self.signals.not_attacks[self.own.cells]]
+
+    @cached_property
+    def without_suspicion(self) -> bool:
+        """Whether every part of its suspicion is 0: then none is more of a reason for its score than another."""
+        if self.own.acts or self.signals.counts_lead:  # of those who act there is always something that is not seen
+            return False
+        parts = [j for j, name in enumerate(self.inputs.names) if self.inputs.groups[name] == "suspicion"]
+        return not self.inputs.values[self.own.code, parts].any()
+
     def loud_reviews(self) -> Proportion:
-        """How many of its reviews have evidence beyond noise, and the strongest of them as cells."""
-        evidence, cells = self.signals.reviews.evidence, self.own.cells
+        """How many of its reviews that count have evidence beyond noise, and the strongest of them as cells."""
+        evidence, cells = self.signals.reviews.evidence, self.countable
         loud = cells[evidence[cells] > NOISE]
-        usual = float((evidence > NOISE).mean()) if len(evidence) else 0.0
+        among = evidence if self.own.acts else evidence[self.signals.not_attacks]
+        usual = float((among > NOISE).mean()) if len(among) else 0.0
         order = np.argsort(-evidence[loud], kind="stable")
         return Proportion(len(loud), len(cells), len(cells) * usual, loud[order])
 
     def lockstep_pair(self) -> LockstepPair | None:
-        """The two of its reviewers who are most in lockstep; None where no two of the loudest are.
+        """The two most in lockstep of those who rated it not badly; None where no two of the loudest met too often.
 
         Of the strongest few it is the first whose meetings, as they are counted here, are more than chance alone gives.
         """
-        lockstep, own = self.signals.lockstep, self.own
-        scores = lockstep.review_scores[own.cells]
-        order = own.cells[np.argsort(-scores, kind="stable")][: 4 * LOUDEST]
-        people = np.array(list(dict.fromkeys(own.codes(own.roles.actor, order).tolist()))[:LOUDEST], np.int64)
-        among = lockstep.graph[people][:, people].tocoo()
-        strongest: LockstepPair | None = None
-        for at in np.argsort(-among.data[among.row < among.col], kind="stable")[:PAIRS]:
-            upper = np.flatnonzero(among.row < among.col)[at]
-            pair = self._met_elsewhere(int(people[among.row[upper]]), int(people[among.col[upper]]))
-            if pair is not None and surprise(pair.met, pair.expected) > BY_CHANCE:
+        people = self._in_lockstep()[1][:LOUDEST]
+        among = self.signals.lockstep.boost.graph[people][:, people].tocoo()
+        upper = np.flatnonzero(among.row < among.col)
+        for at in upper[np.argsort(-among.data[upper], kind="stable")[:PAIRS]]:
+            pair = self._met_too_often(int(people[among.row[at]]), int(people[among.col[at]]))
+            if pair is not None:
                 return pair
-            strongest = pair if strongest is None else strongest
-        return strongest
+        return None
 
-    def _met_elsewhere(self, one: int, other: int) -> LockstepPair | None:
-        """How two reviewers met: on products or, where not there, on sellers; None where they did not."""
-        own = self.own
+    def lockstep_review(self) -> LockstepReview | None:
+        """Its review whose author is in lockstep with another who reviewed the same item or seller in those weeks."""
+        own, graph = self.own, self.signals.lockstep.boost.graph
+        for cell in self._in_lockstep()[0][:PAIRS].tolist():
+            author = int(own.codes(own.roles.actor, np.array([cell]))[0])
+            theirs = OwnReviews(own.tensor, own.roles.actor, author, own.roles, own.settings)
+            row = graph[[author]].tocoo()
+            for via in own.roles.items:
+                here, there = theirs.near_through(via)
+                with_it = np.isin(row.col, theirs.codes(theirs.mode, there[here == cell]))
+                order = np.argsort(-row.data[with_it], kind="stable")[:PAIRS]
+                for other in row.col[with_it][order].tolist():
+                    pair = self._met_too_often(author, other)
+                    if pair is not None:
+                        return LockstepReview(cell, pair._replace(first=author, second=other), via)
+        return None
+
+    def _in_lockstep(self) -> tuple[Numbers, Numbers]:
+        """Its reviews that are directly in lockstep with others' and no bad ratings, the loudest first; their authors,
+        each once."""
+        side, cells = self.signals.lockstep.boost, self.not_bad
+        direct = cells[side.direct[cells] > 0]
+        direct = direct[np.argsort(-side.scores[direct], kind="stable")]
+        authors = dict.fromkeys(self.own.codes(self.own.roles.actor, direct).tolist())
+        return direct, np.array(list(authors), np.int64)
+
+    def _met_too_often(self, one: int, other: int) -> LockstepPair | None:
+        """How two reviewers met, twice at least and more often than by chance: on products or, else, on sellers."""
         first, second = sorted((one, other))
-        theirs = OwnReviews(own.tensor, own.roles.actor, first, own.roles, own.settings)
-        for via in sorted(own.roles.items, key=lambda k: (k != theirs.through, k)):  # products first, then sellers
+        theirs = OwnReviews(self.own.tensor, self.own.roles.actor, first, self.own.roles, self.own.settings)
+        for via in sorted(self.own.roles.items, key=lambda k: (k != theirs.through, k)):
             met = companions(theirs, via)
-            at = np.flatnonzero(met.codes == second)
-            if len(at):
+            met = met.chosen(np.flatnonzero(met.codes == second)).strongest(1, beyond=BY_CHANCE)
+            if len(met.codes):
                 here, there = theirs.near_through(via)
                 both = theirs.codes(theirs.mode, there) == second
                 cells = np.unique(np.concatenate([here[both], there[both]]))
-                return LockstepPair(first, second, via, int(met.meetings[at[0]]), float(met.expected[at[0]]), cells)
+                return LockstepPair(first, second, via, int(met.meetings[0]), float(met.expected[0]), cells)
         return None
 
     def opinion(self, mode: int) -> tuple[float, float] | None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ringleader.explain.facts import FIRST, LIKELY, Facts
+from ringleader.explain.facts import FIRST, LIKELY, Facts, LockstepPair
 from ringleader.explain.own import LOW
 from ringleader.explain.partners import BY_CHANCE, Met
 from ringleader.explain.parts import Mention
 from ringleader.explain.phrases import (
     Parts,
     Said,
+    countable_said,
     counterpart_mode,
     enumerated,
     mention,
@@ -132,39 +133,81 @@ def lockstep(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
             f"{were(float(met.expected[0]))} to be expected{others}"
         )
         return Said(("It and ", mention(facts, met.mode, int(met.codes[0])), last), True)
-    pair, actor = facts.lockstep_pair(), own.roles.actor
-    who = mode_name(facts, actor)
-    many = len(facts.with_mode(actor).codes)
-    if pair is None and positive and many > 1:
-        return Said((f"Its {many:,} {plural(who)} act in lockstep with the same others, though not with one another",))
-    if pair is None:
-        none = f"No two of its {many:,} {plural(who)} act in lockstep"
-        return Said((none if many > 1 else f"It has only one {who}, so no two act in lockstep",), False)
-    step, reviews = int((facts.signals.lockstep.both.direct[own.cells] > 0).sum()), reviews_said(own)
-    if not step and not positive:
-        return Said((f"None of its {reviews} comes from {plural(who)} who meet again elsewhere, beyond tastes",), False)
-    said = f"{step:,} of its {reviews} {verb(step, 'come')} from {plural(who)} who meet again elsewhere: "
-    said = said if step else f"Two of its {plural(who)} meet again elsewhere: "
-    last = (
-        f" met on {counted(pair.met, mode_name(facts, pair.via))}{when(facts, pair.cells)}, where "
-        f"{number(pair.expected)} {were(pair.expected)} to be expected"
-    )
-    return Said((said, mention(facts, actor, pair.first), " and ", mention(facts, actor, pair.second), last), True)
+    return _lockstep_of_reviewers(facts)
+
+
+def _lockstep_of_reviewers(facts: Facts) -> Said:
+    """Two who reviewed it; or one review, and who met its author there; or how far a review is in lockstep at all.
+
+    Bad ratings are left out: who is attacked is a victim, and they say nothing against it.
+    """
+    own, actor, side = facts.own, facts.own.roles.actor, facts.signals.lockstep.boost
+    who, cells, reviews = plural(mode_name(facts, actor)), facts.not_bad, countable_said(facts)
+    loud = cells[side.scores[cells] > 0]
+    if not len(loud):
+        return Said((_no_lockstep(facts),), False)
+    pair = facts.lockstep_pair()
+    if pair is not None:
+        step = int((side.direct[cells] > 0).sum())
+        said = f"{step:,} of its {reviews} come from {who} who meet again elsewhere: "
+        first, second = mention(facts, actor, pair.first), mention(facts, actor, pair.second)
+        return Said((said, first, " and ", second, _met(facts, pair)), True)
+    one = facts.lockstep_review()
+    if one is not None:
+        first, second = mention(facts, actor, one.pair.first), mention(facts, actor, one.pair.second)
+        item = named(facts, one.near, int(own.codes(one.near, np.array([one.cell]))[0]))
+        place: Parts = ("it",) if one.near == own.mode else item
+        near = f"{when(facts, np.array([one.cell]))} is in lockstep: its author and "
+        weeks = "" if own.roles.time is None else " in the same weeks"
+        begin: Parts = ("Its review by ", first, near, second, ", who reviewed ", *place, weeks, ",")
+        return Said((*begin, _met(facts, one.pair)), True)
+    loudest, scores = loud[np.argmax(facts.signals.ratios.lockstep[loud])][None], facts.signals.lockstep.review_scores
+    many = f"{len(loud):,} of its {reviews} {verb(len(loud), 'are')}" if len(own.cells) > 1 else "Its only review is"
+    through = "" if side.direct[loudest[0]] > 0 else " through accounts that met both"
+    most = "; most of all that of " if len(loud) > 1 else ": that of "
+    author = mention(facts, actor, int(own.codes(actor, loudest)[0]))
+    below = rounded_percent(float((scores < scores[loudest]).mean()))
+    how = f", whose lockstep, {number(float(scores[loudest[0]]))}, is above that of {below} of all reviews"
+    begin = (f"{many} in lockstep with others'{through}{most}", author)
+    return Said((*begin, when(facts, loudest), how), True)
+
+
+def _no_lockstep(facts: Facts) -> str:
+    """That no review which counts is in lockstep."""
+    many, reviews = len(facts.not_bad), countable_said(facts)
+    if not many:
+        return f"It has no {reviews.partition(' ')[2]}, so none that could have been bought"
+    if many == 1:
+        return f"Its only {reviews.partition(' ')[2]} is in lockstep with nobody's"
+    return f"None of its {reviews} is in lockstep with others', beyond chance and tastes"
+
+
+def unsuspicious(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
+    """That nothing of it is suspicious, said once for all parts of a suspicion that is 0."""
+    none = _no_lockstep(facts).removesuffix(", beyond chance and tastes")
+    crowd = "" if not len(facts.not_bad) else " or part of a crowd of accounts that reviewed nothing else"
+    return Said((f"Nothing of it is suspicious: {none[:1].lower()}{none[1:]}{crowd}",), False)
+
+
+def _met(facts: Facts, pair: LockstepPair) -> str:
+    """`` met on 4 products from ... to ..., where 0.3 were to be expected``."""
+    met = f" met on {counted(pair.met, mode_name(facts, pair.via))}{when(facts, pair.cells)}"
+    return f"{met}, where {number(pair.expected)} {were(pair.expected)} to be expected"
 
 
 def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
-    """How many of its reviews fit a group, and the one that fits best."""
+    """How many of its reviews that count fit a group, and the one that fits best."""
     loud, own = facts.loud_reviews(), facts.own
-    fit = verb(loud.seen, "fit")
-    many = (
-        f"{loud.seen:,} of its {reviews_said(own)} {fit}" if loud.seen else f"Not one of its {reviews_said(own)} fits"
-    )
+    reviews = countable_said(facts) if not own.acts else reviews_said(own)
+    if not loud.of:
+        return Said((_no_lockstep(facts),), False)
+    many = f"{loud.seen:,} of its {reviews} {verb(loud.seen, 'fit')}" if loud.seen else f"Not one of its {reviews} fits"
     said = (
         f"{many} a group of accounts better than popularity explains, where {number(loud.expected)} "
         f"{were(loud.expected)} to be expected"
     )
     if loud.of == 1 and not loud.seen:
-        said = "Its only review fits no group of accounts better than popularity explains"
+        said = f"Its only {reviews.partition(' ')[2]} fits no group of accounts better than popularity explains"
     bad = loud.seen > loud.expected
     if not loud.seen or not positive:
         return Said((said,), bad)
@@ -179,7 +222,7 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     """The largest crowd of accounts without any other review that its reviews are part of: where, when, how many."""
     crowds, own = facts.signals.strangers, facts.own
-    cells = own.cells[crowds.ratios[own.cells] > 0]
+    cells = facts.not_bad[crowds.ratios[facts.not_bad] > 0]
     if not len(cells):
         return Said(("No review of it is part of a crowd of accounts that reviewed nothing else",), False)
     loudest = cells[np.argmax(crowds.ratios[cells])]
@@ -196,6 +239,7 @@ def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Sa
     if own.acts:
         return Said(("It came for one item alone; so did others: ", said, *place, rest), True)
     many = f"; {len(cells):,} of its {reviews_said(own)} {verb(len(cells), 'are')} part of such a crowd"
+    many = many if len(own.cells) > 1 else "; its only review is part of that crowd"
     return Said((said, *place, rest, many), True)
 
 

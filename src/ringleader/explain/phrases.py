@@ -9,7 +9,7 @@ import numpy as np
 
 from ringleader.arrays import Numbers
 from ringleader.explain.facts import Facts, Proportion
-from ringleader.explain.own import OwnReviews
+from ringleader.explain.own import HIGH, MIDDLE, OwnReviews
 from ringleader.explain.parts import Mention
 from ringleader.wording import counted, harmless, number, say_time
 
@@ -82,6 +82,15 @@ def reviews_said(own: OwnReviews) -> str:
     return counted(len(own.cells), "review" if own.volume == len(own.cells) else "distinct review")
 
 
+def countable_said(facts: Facts) -> str:
+    """``33 reviews``, or where bad ratings are left out of them ``30 reviews with a rating of 3 to 5``."""
+    own, many = facts.own, len(facts.not_bad)
+    if many == len(own.cells):
+        return reviews_said(own)
+    review = "review" if own.volume == len(own.cells) else "distinct review"
+    return f"{counted(many, review)} with a rating of {rating_range(own, MIDDLE, HIGH)}"
+
+
 def named(facts: Facts, mode: int, code: int) -> Parts:
     """``product P512``: an account by its mode and its name, for sentences that do not name the mode otherwise."""
     return (f"{mode_name(facts, mode)} ", mention(facts, mode, code))
@@ -93,9 +102,9 @@ def verb(number: int, what: str) -> str:
     return f"{ {'are': 'is', 'have': 'has'}.get(first, f'{first}s') }{space}{rest}" if number == 1 else what
 
 
-def rating_range(own: OwnReviews, side: int) -> str:
-    """The ratings of a side of the scale: ``4 to 5``."""
-    ratings = own.rating_values[own.side_of_rating == side]
+def rating_range(own: OwnReviews, *sides: int) -> str:
+    """The ratings of a side of the scale, or of two: ``4 to 5``."""
+    ratings = own.rating_values[np.isin(own.side_of_rating, sides)]
     return f"{ratings.min():g} to {ratings.max():g}" if len(ratings) > 1 else f"{ratings.min():g}"
 
 

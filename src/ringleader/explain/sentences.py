@@ -7,17 +7,18 @@ own is said as its input says it, so that a new signal is explained from its fir
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from ringleader.explain import habits, people
 from ringleader.explain.counts import counts
 from ringleader.explain.facts import Facts
 from ringleader.explain.parts import Reason
-from ringleader.explain.phrases import Said
+from ringleader.explain.phrases import Said, mode_name
 from ringleader.judge import OWN_LABEL, UNREMARKABLE, Contributions
 from ringleader.signals.crowd import CROWD_NAME
 from ringleader.signals.suspicion import UNSEEN_NAME
-from ringleader.wording import harmless, rounded_percent
+from ringleader.wording import harmless, probability, rounded_percent
 
 MOST = 6
 """Reasons on each side."""
@@ -29,6 +30,9 @@ TWICE = 2.0
 """Times what is expected from which a known good account is like it."""
 COMPONENT = "component "
 """How the inputs of the published head begin."""
+
+NO_SUSPICION = "no suspicion"
+"""Kind of all parts of a suspicion that is 0: none of them says more than the others."""
 
 KINDS = {"association": "known", "shared": "known", "neighbours": "neighbours", "strangers": "strangers"}
 """Kinds by the first word of an input; other inputs are of the kind that ``Inputs.groups`` says."""
@@ -54,6 +58,7 @@ WAYS: Mapping[str, Callable[[Facts, Sequence[str], bool], Said | None]] = {
     "attack": people.attack,
     "campaign": people.campaign,
     "unseen": habits.unseen,
+    NO_SUSPICION: people.unsuspicious,
     "counts": counts,
     "burst": habits.burst,
     "rating": habits.rating,
@@ -74,7 +79,7 @@ def reasons(facts: Facts, contributions: Contributions) -> tuple[tuple[Reason, .
     """
     amounts: dict[str, dict[str, float]] = {}
     for name, amount in zip(contributions.names, contributions.amounts[0].tolist(), strict=True):
-        if name not in (OWN_LABEL, UNREMARKABLE):
+        if name != OWN_LABEL:
             amounts.setdefault(kind_of(facts, name), {})[name] = amount
     totals = {kind: sum(parts.values()) for kind, parts in amounts.items()}
     largest = max((abs(total) for total in totals.values()), default=0.0)
@@ -84,7 +89,7 @@ def reasons(facts: Facts, contributions: Contributions) -> tuple[tuple[Reason, .
         if abs(total) > (LEAST if side else NOTHING) * largest and len(side) < MOST:
             sign = 1 if total > 0 else -1
             ordered = sorted(amounts[kind], key=lambda name: -sign * amounts[kind][name])
-            said = _say(facts, kind, ordered, total > 0)
+            said = _floor(facts, contributions) if kind == UNREMARKABLE else _say(facts, kind, ordered, total > 0)
             side.append(Reason(kind, said.parts, total, contributions.unit, tuple(ordered)))
     return tuple(sides[0]), tuple(sides[1]) or _besides(facts, contributions.unit)
 
@@ -96,7 +101,7 @@ def kind_of(facts: Facts, name: str) -> str:
     if name.startswith(COMPONENT):
         return "component"
     if name in SUSPICION and group in (None, "suspicion"):
-        return SUSPICION[name]
+        return NO_SUSPICION if facts.without_suspicion else SUSPICION[name]
     if first in KINDS and group in (None, "association", "neighbours", "strangers"):
         return KINDS[first]
     return name if group in (None, "given") else KINDS_OF_GROUPS.get(group, group)
@@ -110,12 +115,24 @@ def _say(facts: Facts, kind: str, names: Sequence[str], positive: bool) -> Said:
     if said.bad is None or said.bad == positive:
         return said
     if facts.target is None:
-        return said if positive else Said((*said.parts, "; all in all it is less suspicious than most"))
+        rest = "alone it looks harmless, but all in all it is more" if positive else "all in all it is less"
+        return Said((*said.parts, f"; {rest} suspicious than most"))
     looks, usual = ("harmless", "the known bad") if positive else ("bad", "the known good")
     if facts.target.kind == "real":
         usual = f"those with {'higher' if positive else 'lower'} labels"
     rest = f"; alone it looks {looks}, but among accounts otherwise alike {usual} have it more often"
     return Said((*said.parts, rest))
+
+
+def _floor(facts: Facts, contributions: Contributions) -> Said:
+    """What every account has, as some of the abusive cannot be told: the least probability there is."""
+    amounts = contributions.amounts[0]
+    added = float(amounts[contributions.names.index(UNREMARKABLE)])
+    log_odds = contributions.intercept + float(amounts.sum())
+    odds = math.exp(log_odds) * -math.expm1(-added)  # with and without it: odds are added
+    least = probability(odds / (1 + odds))
+    name = mode_name(facts, facts.own.mode)
+    return Said((f"Some abuse looks like anybody's, so no {name} has a probability below {least}",))
 
 
 def _as_input(facts: Facts, kind: str, name: str) -> Said:
