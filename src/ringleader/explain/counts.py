@@ -21,7 +21,7 @@ LOUDEST = 20
 """Cells of an account, the most crowded first, among whose places the most surprising one is looked for."""
 
 
-class Place(NamedTuple):
+class CrowdedPlace(NamedTuple):
     """Where some modes are as in one of an account's cells: the modes, the cell, rows there, and how many expected."""
 
     modes: tuple[int, ...]
@@ -53,7 +53,7 @@ def counts(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
     return Said((begin, *with_whom, f"{expected} from how common each is; {level}"), True)
 
 
-def loudest_place(own: OwnReviews, crowd: Floats) -> Place | None:
+def loudest_place(own: OwnReviews, crowd: Floats) -> CrowdedPlace | None:
     """Of its most crowded cells the place with the largest surprise that it is part of; None where nothing surprises.
 
     One that it shares with other entities comes first: it says with whom.
@@ -78,7 +78,7 @@ def loudest_place(own: OwnReviews, crowd: Floats) -> Place | None:
                 expected *= totals[key] / whole
             more = float(surprise(np.array([float(rows)]), np.array([1 + expected]))[0])
             if (len(modes) > 1, more) > largest and more > 0:
-                best, largest = Place(modes, cell, rows, expected), (len(modes) > 1, more)
+                best, largest = CrowdedPlace(modes, cell, rows, expected), (len(modes) > 1, more)
     return best
 
 

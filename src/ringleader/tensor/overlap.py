@@ -39,20 +39,20 @@ def overlap(old: SparseTensor, new: SparseTensor) -> Overlap:
     old_cell = np.repeat(numbers, old.counts[old_cells])
     new_cell = np.repeat(numbers, new.counts[new_cells])
     old_exact, new_exact = exact_values(old)[theirs], exact_values(new)[ours]
-    old_told, new_told = old_exact != UNKNOWN, new_exact != UNKNOWN
+    old_timed, new_timed = old_exact != UNKNOWN, new_exact != UNKNOWN
     equal = np.zeros(len(ours), np.bool_)
-    equal[new_told] = _equal(old_cell[old_told], old_exact[old_told], new_cell[new_told], new_exact[new_told])
+    equal[new_timed] = _equal(old_cell[old_timed], old_exact[old_timed], new_cell[new_timed], new_exact[new_timed])
     # Of each cell: reviews whose time is held and has no equal on the other side, and those whose time is not held.
     size = len(numbers)
     matched = np.bincount(new_cell[equal], minlength=size)
-    old_left = np.bincount(old_cell[old_told], minlength=size) - matched
-    new_left = np.bincount(new_cell[new_told], minlength=size) - matched
-    old_untold = np.bincount(old_cell[~old_told], minlength=size)
-    new_untold = np.bincount(new_cell[~new_told], minlength=size)
-    untold = np.minimum(new_untold, old_left + old_untold)
-    left = np.minimum(new_left, old_untold - np.maximum(untold - old_left, 0))
+    old_left = np.bincount(old_cell[old_timed], minlength=size) - matched
+    new_left = np.bincount(new_cell[new_timed], minlength=size) - matched
+    old_untimed = np.bincount(old_cell[~old_timed], minlength=size)
+    new_untimed = np.bincount(new_cell[~new_timed], minlength=size)
+    untimed = np.minimum(new_untimed, old_left + old_untimed)
+    left = np.minimum(new_left, old_untimed - np.maximum(untimed - old_left, 0))
     by_cell = np.zeros(len(ours), np.bool_)
-    for which, most in ((~new_told, untold), (new_told & ~equal, left)):
+    for which, most in ((~new_timed, untimed), (new_timed & ~equal, left)):
         by_cell[which] = _numbers_within(new_cell[which]) < most[new_cell[which]]
     known[ours] = equal | by_cell
     known_there = np.bincount(new_cell[equal | by_cell], minlength=size)
@@ -65,8 +65,8 @@ def duplicates(tensor: SparseTensor) -> int:
     if tensor.exact is None:
         return 0 if tensor.binned_modes else tensor.n_reviews - tensor.n_cells
     cell = np.repeat(np.arange(tensor.n_cells), tensor.counts)
-    told = tensor.exact != UNKNOWN
-    return int(np.count_nonzero(_copies(cell[told], tensor.exact[told])))
+    timed = tensor.exact != UNKNOWN
+    return int(np.count_nonzero(_copies(cell[timed], tensor.exact[timed])))
 
 
 def without(tensor: SparseTensor, rows: Bools) -> SparseTensor:

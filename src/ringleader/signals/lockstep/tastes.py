@@ -241,11 +241,11 @@ def attractions(
     items = assign_roles(home.tensor, actor, settings.items).items
     gathered = threads.map(lambda item: _gather_on(home.by(item), actor, shares, settings), items)
     pieces = [(there, pair) for pair in pairs for there in gathered]
-    found = threads.map(lambda piece: _met_on(piece[0], home, actor, shares, piece[1], settings), pieces)
+    sums = threads.map(lambda piece: _met_on(piece[0], home, actor, shares, piece[1], settings), pieces)
     made = []
-    for at in range(0, len(found), len(items)):
+    for at in range(0, len(sums), len(items)):
         met, expected = np.zeros((size, size)), np.zeros((size, size))
-        for own, by_chance in found[at : at + len(items)]:
+        for own, by_chance in sums[at : at + len(items)]:
             met += own + own.T
             expected += by_chance + by_chance.T
         made.append(np.asarray((met + MEETINGS_PRIOR) / (expected + MEETINGS_PRIOR)))
