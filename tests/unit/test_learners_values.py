@@ -16,7 +16,7 @@ from ringleader.model.negatives import draw_sweep, negatives_of
 from ringleader.model.objective import heldout_log_likelihood, log_likelihood
 from ringleader.model.posterior import cell_evidence
 from ringleader.model.problem import Problem, build_problem
-from ringleader.model.start import start_state
+from ringleader.model.start import FARTHEST, start_state
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -108,3 +108,14 @@ def test_the_arrays_of_a_problem_cannot_be_written_to_and_it_can_be_sent_elsewhe
             array[...] = 0
     again = pickle.loads(pickle.dumps(problem))
     assert bits(fit_loop(again, start_state(again))[0]) == bits(fit_loop(problem, start_state(problem))[0])
+
+
+def test_random_rows_end_where_a_logarithm_of_the_c_library_would_enter_them() -> None:
+    people = np.arange(30_000)
+    tensor = SparseTensor.from_arrays(np.stack([people, people % 7], axis=1))
+    rows = start_state(build_problem(tensor, (), ModelConfig(rank=8, start="half-normal"))).factors
+    drawn = np.random.default_rng([0, 0x57A27]).standard_normal(rows.shape)
+    beyond = np.abs(drawn) > FARTHEST
+    assert 30 < beyond.sum() < 100  # of 240,000, one in 3,800
+    np.testing.assert_array_equal(rows[~beyond], np.abs(0.5 + 0.3 * drawn)[~beyond])
+    assert set(rows[beyond]) == {abs(0.5 - 0.3 * FARTHEST), 0.5 + 0.3 * FARTHEST}

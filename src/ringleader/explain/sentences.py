@@ -7,7 +7,6 @@ own is said as its input says it, so that a new signal is explained from its fir
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from ringleader.explain import habits, people
@@ -16,6 +15,7 @@ from ringleader.explain.facts import Facts
 from ringleader.explain.parts import Reason
 from ringleader.explain.phrases import Said, mode_name
 from ringleader.judge import OWN_LABEL, UNREMARKABLE, Contributions
+from ringleader.kernels.elementary import exp, expm1
 from ringleader.signals.crowd import CROWD_NAME
 from ringleader.signals.suspicion import UNSEEN_NAME
 from ringleader.wording import harmless, probability, rounded_percent
@@ -129,7 +129,7 @@ def _floor(facts: Facts, contributions: Contributions) -> Said:
     amounts = contributions.amounts[0]
     added = float(amounts[contributions.names.index(UNREMARKABLE)])
     log_odds = contributions.intercept + float(amounts.sum())
-    odds = math.exp(log_odds) * -math.expm1(-added)  # with and without it: odds are added
+    odds = float(exp(log_odds) * -expm1(-added))  # with and without it: odds are added
     least = probability(odds / (1 + odds))
     name = mode_name(facts, facts.own.mode)
     return Said((f"Some abuse looks like anybody's, so no {name} has a probability below {least}",))
