@@ -18,7 +18,7 @@ from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.runtime.machine import now
 from ringleader.runtime.peers import Runtime, started
-from ringleader.snapshot import LEARNED, Snapshot
+from ringleader.snapshot import Snapshot
 from ringleader.snapshot.answers import Answers
 from ringleader.snapshot.parameters import model_config, seed_of
 from ringleader.tensor.encode import read_reviews
@@ -163,10 +163,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         since: RingDetector | None = None,
         overwrite: bool = False,
     ) -> Path:
-        """Writes one HTML page about the model; with ``since``, what changed against that one.
-
-        A file that exists is refused without ``overwrite``.
-        """
+        """Writes one HTML page, with ``since`` what changed against that model; ``overwrite`` replaces a file."""
         self._fitted()
         from ringleader.report import write_report  # pages know models; this is the only way back
 
@@ -175,14 +172,6 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
         """The settings of the model that these parameters stand for, on that tensor."""
         return model_config(self.get_params(), tensor, seed_of(self.random_state))
-
-    def __getattr__(self, name: str) -> Any:
-        """Learned attributes, such as ``tensor_``, ``labels_`` or ``history_``, are those of the snapshot."""
-        if name[:-1] in LEARNED and name.endswith("_") and "snapshot_" in self.__dict__:
-            return getattr(self.snapshot_, name[:-1])
-        if name[:-1] in LEARNED and name.endswith("_"):
-            raise NotFittedError(UNFITTED)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self, *args: Any, **options: Any) -> str:
         made: str = super().__repr__(*args, **options)

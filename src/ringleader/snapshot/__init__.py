@@ -12,13 +12,12 @@ from ringleader.snapshot.history import History, history, undo
 from ringleader.snapshot.learn import learn
 from ringleader.snapshot.lock import holder, writing
 from ringleader.snapshot.parts import load, save
-from ringleader.snapshot.snapshot import LEARNED, Snapshot
+from ringleader.snapshot.snapshot import Snapshot
 from ringleader.snapshot.take_in import TakenIn, take_in
 from ringleader.snapshot.update import UPDATE_SWEEPS, preparations, update
 
 __all__ = [
     "KEEP",
-    "LEARNED",
     "UPDATE_SWEEPS",
     "Batch",
     "History",

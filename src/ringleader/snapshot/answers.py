@@ -11,7 +11,7 @@ from ringleader.explain import Explanation
 from ringleader.judge import Inputs
 from ringleader.signals import ReviewEvidence
 from ringleader.signals.lockstep import Lockstep
-from ringleader.snapshot.snapshot import Snapshot
+from ringleader.snapshot.snapshot import LEARNED, Snapshot
 from ringleader.wording import html_text
 
 if TYPE_CHECKING:
@@ -72,6 +72,12 @@ class Answers(ABC):
     def review_evidence(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
         return self._fitted().signals.reviews
+
+    def __getattr__(self, name: str) -> Any:
+        """Learned attributes, such as ``tensor_``, ``labels_`` or ``history_``, are those of the snapshot."""
+        if name.endswith("_") and name[:-1] in LEARNED:
+            return getattr(self._fitted(), name[:-1])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html_text(line)}</p>" for line in repr(self).splitlines())
