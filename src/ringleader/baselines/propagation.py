@@ -25,6 +25,7 @@ from ringleader.arrays import Floats
 from ringleader.baselines.method import Baseline, Callback, KnownEntities, Progress, Seed
 from ringleader.errors import LabelError, SettingsError
 from ringleader.settings import Choice, Constraint, Number, Whole
+from ringleader.tensor.roles import assign_roles
 from ringleader.tensor.sparse import SparseTensor
 
 
@@ -147,12 +148,9 @@ def pair_of_modes(tensor: SparseTensor, modes: Sequence[str] | None) -> tuple[in
         if not isinstance(modes, (list, tuple)) or len(modes) != 2 or modes[0] == modes[1]:
             raise SettingsError(f"modes is {modes!r}; name two different modes, such as ('reviewer', 'seller')")
         return tensor.mode_index(modes[0]), tensor.mode_index(modes[1])
-    if "reviewer" in tensor.modes and "seller" in tensor.modes:
-        return tensor.mode_index("reviewer"), tensor.mode_index("seller")
-    kinds = [v.kind for v in tensor.vocabularies]
-    ids = [k for k, kind in enumerate(kinds) if kind == "id"]
-    ids += [k for k, kind in enumerate(kinds) if kind != "id"]  # a tensor with one mode of ids still has neighbours
-    return ids[0], ids[1]
+    ids = [v.mode for v in tensor.vocabularies if v.kind == "id"]
+    roles = assign_roles(tensor, "reviewer" if "reviewer" in ids else next(iter(ids), 0))
+    return roles.actor, roles.seller
 
 
 def _prior_beliefs(known: Floats | None, size: int) -> Floats:

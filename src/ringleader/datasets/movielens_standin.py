@@ -7,6 +7,7 @@ import pandas as pd
 
 from ringleader.datasets.movielens import BANDS, MovieLens
 from ringleader.errors import SettingsError
+from ringleader.settings import Whole, check_setting
 
 __all__ = ["stand_in"]
 
@@ -24,8 +25,7 @@ def stand_in(people: int = 300, films: int = 240, ratings: int = 25, *, taste: f
     something about tastes, and cannot tell everything. With ``taste=0`` there is nothing but popularity.
     """
     for name, value, least in (("people", people, 10), ("films", films, 20), ("ratings", ratings, 3)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SettingsError(f"{name} is {value!r}; choose a whole number of at least {least}")
+        check_setting(name, value, Whole(least))
     if ratings > films // 2:
         raise SettingsError(f"ratings is {ratings}; a person can rate at most half of the {films} films")
     rng = np.random.default_rng(seed)
