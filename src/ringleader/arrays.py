@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,3 +54,13 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array, which nobody may write to from now on: others hold it too."""
     array.flags.writeable = False
     return array
+
+
+def packed_json(value: Any) -> npt.NDArray[np.uint8]:
+    """What JSON can say, as an array of its bytes: names and settings stand beside the arrays that they are about."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8).copy()
+
+
+def unpacked_json(packed: npt.NDArray[Any]) -> Any:
+    """What ``packed_json`` packed."""
+    return json.loads(packed.tobytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import packed_json, unpacked_json
 from ringleader.cores.group import SIDES, Core, Members
 from ringleader.cores.tables import frame, members_frame, reviews_frame
 from ringleader.errors import SettingsError
@@ -104,7 +104,7 @@ class Cores(Sequence[Core]):
             core.members.get(name, Members(np.zeros(0, np.int64), np.zeros(0))) for core in self.cores for name in names
         ]
         return {
-            "modes": np.frombuffer(json.dumps(names).encode(), np.uint8).copy(),
+            "modes": packed_json(names),
             "member_lengths": np.array([len(m.codes) for m in parts], np.int64),
             "member_codes": _joined([m.codes for m in parts], np.int64),
             "member_strength": _joined([m.strength for m in parts], np.float64),
@@ -121,7 +121,7 @@ class Cores(Sequence[Core]):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Cores:
         """What ``to_arrays`` gave."""
-        names: list[str] = json.loads(np.asarray(arrays["modes"], np.uint8).tobytes())
+        names: list[str] = unpacked_json(arrays["modes"])
         ends = np.cumsum(arrays["member_lengths"])[:-1]
         codes, strength = np.split(arrays["member_codes"], ends), np.split(arrays["member_strength"], ends)
         cells = np.split(arrays["cells"], np.cumsum(arrays["cell_lengths"])[:-1])

@@ -6,7 +6,6 @@ yes/no labels, ``real`` that of numbers; what they give is the same thing with a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, Numbers, frozen
+from ringleader.arrays import Floats, Numbers, frozen, packed_json, unpacked_json
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import (
     BEND,
@@ -186,12 +185,12 @@ class Head:
         about = {name: getattr(self, name) for name in _WORDS}
         about["prevalence"] = None if np.isnan(self.prevalence) else self.prevalence
         about["floor"] = None if np.isneginf(self.floor) else self.floor
-        text = np.frombuffer(json.dumps(about).encode(), np.uint8).copy()
+        text = packed_json(about)
         return {"about": text, **{name: getattr(self, name) for name in _ARRAYS}, **pack(self.ranks, self.layout)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Head:
-        about: dict[str, Any] = json.loads(np.asarray(arrays["about"], np.uint8).tobytes().decode())
+        about: dict[str, Any] = unpacked_json(arrays["about"])
         if "real" in arrays:  # format 1 kept two kinds of heads apart
             real = bool(arrays["real"][0])
             arrays = {**arrays, "left_out": arrays["loo_values" if real else "loo_log_odds"]}

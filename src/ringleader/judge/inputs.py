@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, frozen
+from ringleader.arrays import Floats, frozen, packed_json, unpacked_json
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
@@ -168,7 +167,7 @@ def _side_by_side(blocks: Sequence[Floats]) -> Floats:
 def pack_inputs(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:
     """Label-free inputs as named arrays; ``unpack_inputs`` gives back the same."""
     about = {"names": inputs.names, "descriptions": inputs.descriptions, "groups": inputs.groups}
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8).copy()
+    text = packed_json(about)
     arrays: dict[str, npt.NDArray[Any]] = {"about": text, "values": inputs.values}
     ranks = pack_ranks(inputs.ranks) if inputs.ranks is not None else {}
     return {**arrays, **ranks, **pack_covariates(inputs.behaviour)}
@@ -176,9 +175,9 @@ def pack_inputs(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:
 
 def unpack_inputs(arrays: Mapping[str, npt.NDArray[Any]]) -> Inputs:
     """What ``pack_inputs`` took apart."""
-    about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+    about: dict[str, Any] = unpacked_json(arrays["about"])
     values = arrays["values"]
-    width = len(json.loads(arrays["covariates"].tobytes())["names"])
+    width = len(unpacked_json(arrays["covariates"])["names"])
     covariates = unpack_covariates(arrays, values[:, :width])
     ranks = unpack_ranks(arrays) if "ranks" in arrays else None
     return Inputs(tuple(about["names"]), (values,), about["descriptions"], about["groups"], covariates, ranks)

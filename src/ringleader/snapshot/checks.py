@@ -6,7 +6,6 @@ compiled loops read memory that is not theirs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ringleader.arrays import unpacked_json
 from ringleader.errors import ModelFileError, RingleaderError
 from ringleader.known.labels import Labels, Target
 from ringleader.model.state import State
@@ -147,15 +147,15 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
         finite = array.dtype.kind != "f" or not array.size or np.isfinite([array.min(), array.max()]).all()
         require(bool(finite), f"{name} of {part} is not finite")
     if kind == "suspicion":
-        require(len(arrays["parts"]) == len(json.loads(arrays["names"].tobytes())) > 0, f"{part} lacks some parts")
+        require(len(arrays["parts"]) == len(unpacked_json(arrays["names"])) > 0, f"{part} lacks some parts")
     if kind == "transfer" and "none" not in arrays:
-        names = json.loads(arrays["about"].tobytes())["names"], json.loads(arrays["neighbour_names"].tobytes())
+        names = unpacked_json(arrays["about"])["names"], unpacked_json(arrays["neighbour_names"])
         fits = (len(arrays["parts"]), len(arrays["neighbours"])) == tuple(map(len, names)) and len(names[0]) > 0
         require(fits, f"{part} lacks some parts")
     if kind == "inputs":
         bursts = {name: array for name, array in arrays.items() if name.startswith("burst_")}
         require(all(array.shape == (entities,) for array in bursts.values()), f"bursts of {part} have a wrong shape")
-        width = len(json.loads(arrays["about"].tobytes())["names"])
+        width = len(unpacked_json(arrays["about"])["names"])
         require(arrays["values"].shape[1] == width, f"values of {part} have a wrong shape")
         if "ranks" in arrays:
             _check_ranks(part, arrays, width)
@@ -195,7 +195,7 @@ def _check_calendar(part: str, arrays: Arrays, bursts: Arrays) -> None:
     require(occupied is not None and occupied.ndim == 1 and occupied.dtype.kind == "i", said)
     require(before is not None and occupied is not None and before.shape == (len(occupied) + 1,), said)
     require(before is not None and _are_finite(before), said)
-    bins = json.loads(arrays["covariates"].tobytes())["calendar"]["n_bins"]
+    bins = unpacked_json(arrays["covariates"])["calendar"]["n_bins"]
     if rank is not None and occupied is not None:
         require(rank.shape == (bins + 1,) and _are_codes(rank, len(occupied) + 1), said)
     for name, burst in bursts.items():
@@ -224,10 +224,10 @@ def _check_head(part: str, arrays: Arrays, entities: int) -> None:
     of_labels = [arrays[name] for name in ("values", "left_out", "left_out_spread") if name in arrays]
     require(all(array.shape == labels for array in of_labels), said)
     require(_are_finite(*(arrays[name] for name in ("weights", "root", "centre", "variances")), *of_labels), said)
-    about = json.loads(arrays["about"].tobytes())
+    about = unpacked_json(arrays["about"])
     require(len(about["names"]) == width, said)
     if "judgement" in arrays:
-        judgement, names = arrays["judgement"], json.loads(arrays["label_columns_about"].tobytes())["names"]
+        judgement, names = arrays["judgement"], unpacked_json(arrays["label_columns_about"])["names"]
         require(len(judgement) == 3 and arrays["label_columns"].shape[1] == len(names), said)
         probable = about["target_kind"] == "real" or bool(((judgement >= 0) & (judgement <= 1)).all())
         require(probable, f"{part} gives what is no probability")

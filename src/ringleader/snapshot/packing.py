@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, packed_json, unpacked_json
 from ringleader.judge import Inputs, Judge, Judgement
 from ringleader.judge.head import never_certain
 from ringleader.judge.transfer import Transfer
@@ -25,12 +24,12 @@ def pack_tensor(tensor: SparseTensor) -> Arrays:
 
 def pack_suspicion(signals: Signals, mode: int) -> Arrays:
     suspicion = signals.suspicion(mode)
-    about = np.frombuffer(json.dumps(suspicion.names).encode(), np.uint8).copy()
+    about = packed_json(suspicion.names)
     return {"names": about, "parts": np.stack(suspicion.parts), "evidence": signals.evidence(mode)}
 
 
 def unpack_suspicion(arrays: Arrays) -> tuple[Suspicion, Floats]:
-    names = tuple(json.loads(arrays["names"].tobytes()))
+    names = tuple(unpacked_json(arrays["names"]))
     return Suspicion(names, tuple(arrays["parts"])), arrays["evidence"]
 
 
@@ -48,7 +47,7 @@ def pack_head(judge: Judge, place: int) -> Arrays:
         **head.to_arrays(),
         "judgement": np.stack(said),
         "label_columns": np.ascontiguousarray(inputs.columns_from(first)),
-        "label_columns_about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(),
+        "label_columns_about": packed_json(about),
     }
 
 
@@ -59,7 +58,7 @@ def unpack_judgement(arrays: Arrays, target_kind: str) -> Judgement:
 
 
 def with_label_columns(label_free: Inputs, arrays: Arrays) -> Inputs:
-    about = json.loads(arrays["label_columns_about"].tobytes())
+    about = unpacked_json(arrays["label_columns_about"])
     said, groups = ({name: about[what][name] for name in about["names"]} for what in ("descriptions", "groups"))
     return label_free.with_table(about["names"], said, groups, arrays["label_columns"])
 
@@ -69,17 +68,17 @@ def pack_transfer(transferred: Transfer | None) -> Arrays:
         return {"none": np.ones(1, np.uint8)}
     about = {name: getattr(transferred, name) for name in ("target", "descriptions", "names", "note")}
     return {
-        "about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(),
+        "about": packed_json(about),
         "parts": np.stack(transferred.parts),
         "neighbours": np.stack(list(transferred.neighbours.values())),
-        "neighbour_names": np.frombuffer(json.dumps(list(transferred.neighbours)).encode(), np.uint8).copy(),
+        "neighbour_names": packed_json(list(transferred.neighbours)),
     }
 
 
 def unpack_transfer(arrays: Arrays) -> Transfer | None:
     if "none" in arrays:
         return None
-    about: dict[str, Any] = json.loads(arrays["about"].tobytes())
-    names = json.loads(arrays["neighbour_names"].tobytes())
+    about: dict[str, Any] = unpacked_json(arrays["about"])
+    names = unpacked_json(arrays["neighbour_names"])
     neighbours = dict(zip(names, arrays["neighbours"], strict=True))
     return Transfer(**{**about, "names": tuple(about["names"])}, parts=tuple(arrays["parts"]), neighbours=neighbours)

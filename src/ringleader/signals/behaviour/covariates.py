@@ -8,7 +8,6 @@ and a neutral one for those who have too few reviews to say anything (docs/covar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import ColumnTable, Floats, Numbers
+from ringleader.arrays import ColumnTable, Floats, Numbers, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.runtime.machine import return_memory
@@ -123,12 +122,12 @@ def pack_covariates(covariates: Covariates) -> dict[str, npt.NDArray[Any]]:
         about["calendar"] = {name: getattr(calendar, name) for name in ("n_bins", "bin_seconds", "start", "windows")}
         arrays |= {"calendar_occupied": calendar.occupied, "calendar_before": calendar.before}
         arrays |= {} if calendar.rank is None else {"calendar_rank": calendar.rank}
-    return {"covariates": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **arrays}
+    return {"covariates": packed_json(about), **arrays}
 
 
 def unpack_covariates(arrays: Mapping[str, npt.NDArray[Any]], values: Floats) -> Covariates:
     """What ``pack_covariates`` took apart. values : (n_k, F)."""
-    about: dict[str, Any] = json.loads(arrays["covariates"].tobytes())
+    about: dict[str, Any] = unpacked_json(arrays["covariates"])
     names = tuple(about["names"])
     bursts = {}
     for j, (name, length) in enumerate(about["bursts"].items()):

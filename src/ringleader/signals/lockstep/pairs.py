@@ -12,7 +12,6 @@ start of a fit, ``association`` has labels flow.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Codes, Floats
+from ringleader.arrays import Bools, Codes, Floats, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
@@ -173,7 +172,7 @@ class Lockstep:
         """Everything as named arrays; ``from_arrays`` gives back the same bits."""
         about = {"settings": asdict(self.settings), "actor": self.actor, "groups": self.groups}
         about |= {"skipped_groups": self.skipped_groups, "skipped_memberships": self.skipped_memberships}
-        arrays = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy(), **_pack("single", self.single)}
+        arrays = {"about": packed_json(about), **_pack("single", self.single)}
         arrays |= {"pull": self.pull, "crowded_attacks": self.crowded_attacks}
         for name, side in (("boost", self.boost), ("attack", self.attack)):
             arrays |= {f"{name}_scores": side.scores, f"{name}_direct": side.direct, **_pack(name, side.graph)}
@@ -182,7 +181,7 @@ class Lockstep:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Lockstep:
         """What ``to_arrays`` gave."""
-        about: dict[str, Any] = json.loads(arrays["about"].tobytes())
+        about: dict[str, Any] = unpacked_json(arrays["about"])
         items = about["settings"]["items"]
         settings = LockstepSettings(**{**about.pop("settings"), "items": tuple(items) if items else None})
         boost, attack = (
