@@ -38,7 +38,7 @@ test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations 40
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow and not faults"

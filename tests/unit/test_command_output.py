@@ -289,6 +289,7 @@ def test_names_of_targets_and_modes_cannot_steer_the_terminal(capsys: pytest.Cap
         "effective_rank": None,
         "model": "m",
         "device": "cpu",
+        "order": None,
     }
     lists = {"unknown_labels": {}, "unknown_covariates": {}, "unused": [], "holdout": [], "resumed_from": None}
     _show({**counts, **lists, "modes": {"reviewer": 3, "product": 2}, "heads": [head]})
