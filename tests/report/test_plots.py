@@ -20,9 +20,9 @@ from ring_market import detector, ring_labels, ring_table
 import ringleader as rl
 from ringleader.errors import LabelError, SettingsError
 from ringleader.plot import core_data
-from ringleader.plot.account_data import calibration
 from ringleader.plot.charts import Timeline
 from ringleader.plot.draw import TIME_TICKS, draw
+from ringleader.plot.score_data import calibration
 
 Draw = Callable[..., Axes]
 

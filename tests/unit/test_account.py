@@ -16,6 +16,7 @@ from ringleader.explain.account import activity, believed
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
 from ringleader.explain.partners import alike, counterparts
+from ringleader.explain.parts import Activity
 from ringleader.explain.phrases import counterpart_mode
 from ringleader.explain.sentences import NOTHING, kind_of
 from ringleader.judge import OWN_LABEL
@@ -383,3 +384,13 @@ def test_reviews_that_came_twice_are_said_to_be_counted_once() -> None:
     assert f"of its {len(account.reviews)} distinct reviews" in sentences
     assert account.activity is not None and account.activity.own.sum() == len(account.reviews)
     assert account.ratings is not None and account.ratings.own.sum() == len(account.reviews)
+
+
+@pytest.mark.parametrize(("bins", "most", "sizes"), [(1, 60, [1]), (60, 60, [1] * 60), (61, 60, [2] * 30 + [1])])
+def test_an_activity_in_fewer_bins_has_the_same_reviews(bins: int, most: int, sizes: list[int]) -> None:
+    starts = 100 * np.arange(bins + 1)
+    binned = Activity(starts, np.arange(bins), np.full(bins, 0.5)).within(most)
+    ends = np.cumsum(sizes)
+    assert binned.starts.tolist() == [0, *(100 * ends).tolist()]
+    assert binned.own.tolist() == [sum(range(end - size, end)) for end, size in zip(ends, sizes, strict=True)]
+    assert binned.expected.tolist() == [size / 2 for size in sizes]

@@ -106,3 +106,10 @@ def test_what_is_built_of_is_exactly_rounded() -> None:
     assert (a * b).tolist() == [float(Fraction(x) * Fraction(y)) for x, y in zip(a, b, strict=True)]
     assert (a / b).tolist() == [float(Fraction(x) / Fraction(y)) for x, y in zip(a, b, strict=True)]
     assert (a + b).tolist() == [float(Fraction(x) + Fraction(y)) for x, y in zip(a, b, strict=True)]
+
+
+def test_a_surprise_is_the_log_ratio_of_poisson_likelihoods_above_what_was_expected() -> None:
+    count, expected = np.array([0, 1, 2, 3, 9, 9]), np.array([0.5, 1.0, 0.1, 4.0, 8.9, 1e-4])
+    ratio = special.xlogy(count, count / expected) - (count - expected)
+    np.testing.assert_allclose(elementary.surprise(count, expected), np.where(count > expected, ratio, 0), rtol=1e-12)
+    assert elementary.surprise(count, expected)[[0, 1, 3]].tolist() == [0.0, 0.0, 0.0]

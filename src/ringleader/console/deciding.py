@@ -1,4 +1,4 @@
-"""Deciding: from what a person or a program asks to events of the log. Pages and the JSON interface share it."""
+"""Console: what all pages and the JSON interface of a running console share: requests become events of the log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What people decided: an append-only log in the model's folder, and the labels that follow from it.
+"""The log of decisions: append-only, on disk when ``append`` returns; labels follow from it.
 
-A decision is on disk when ``append`` returns. Nothing is ever changed or deleted, which triggers of the database
+Nothing is ever changed or deleted, which triggers of the database
 enforce; taking a decision back is an event of its own. The order is the order of the commits, whatever the clock says.
 """
 

@@ -1,4 +1,4 @@
-"""What a decision is: its fields, what it may hold, and which one of an account's holds in the end."""
+"""A decision: its fields, what it may hold, and which one of an account's holds in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cores of a market: a sequence of them, as tables, and as arrays for files."""
+"""Cores: the sequence that a search returns, and its arrays for files."""
 
 from __future__ import annotations
 

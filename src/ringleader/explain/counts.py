@@ -13,7 +13,8 @@ from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews, cells_of
 from ringleader.explain.parts import Mention
 from ringleader.explain.phrases import Parts, Said, mode_name, named, verb, were
-from ringleader.signals.crowd import FEW_AT_ONCE, MANY_MODES, surprise
+from ringleader.kernels.elementary import surprise
+from ringleader.signals.crowd import FEW_AT_ONCE, MANY_MODES
 from ringleader.wording import cell as cell_text
 from ringleader.wording import counted, harmless, number, plural, rounded_percent
 

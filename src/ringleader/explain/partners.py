@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.explain.own import OwnReviews, gathered
-from ringleader.kernels.elementary import expm1, log, log1p
+from ringleader.kernels.elementary import expm1, log1p, surprise
 
 LEAST = 2
 """Meetings below which two accounts are no partners."""
 BY_CHANCE = 3.0
 """Surprise up to which two accounts are no partners: chance alone gives as many meetings about once in twenty times."""
+
+LEAST_EXPECTED = 1e-4
+"""Meetings that are to be expected of any two."""
 
 
 class Met(NamedTuple):
@@ -42,7 +44,7 @@ class Met(NamedTuple):
     @property
     def surprise(self) -> Floats:
         """c log(c / mu) - (c - mu), 0 where no more were met than expected."""
-        return surprise(self.meetings, self.expected)
+        return surprise(self.meetings, np.maximum(self.expected, LEAST_EXPECTED))
 
     def chosen(self, rows: Numbers) -> Met:
         """Some of the rows, in the order given."""
@@ -53,12 +55,6 @@ class Met(NamedTuple):
         surprise = self.surprise
         order = np.lexsort((self.codes, -surprise))
         return self.chosen(order[(surprise[order] > beyond) & (self.meetings[order] >= least)][:most])
-
-
-def surprise(seen: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
-    """c log(c / mu) - (c - mu) of c meetings where mu were expected, 0 where no more were met than expected."""
-    count, mu = np.asarray(seen, np.float64), np.maximum(expected, 1e-4)
-    return np.asarray(np.where(count > mu, count * log(np.maximum(count, 1) / mu) - (count - mu), 0.0))
 
 
 def alike(own: OwnReviews) -> Met:

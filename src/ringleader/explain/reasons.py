@@ -10,9 +10,10 @@ import pandas as pd
 from ringleader.arrays import Floats, Numbers
 from ringleader.cores import Cores
 from ringleader.explain.own import cells_of, commonest, gathered
-from ringleader.explain.partners import surprise
+from ringleader.explain.partners import LEAST_EXPECTED
 from ringleader.explain.parts import loudest_first
 from ringleader.judge import Contributions, Inputs
+from ringleader.kernels.elementary import surprise
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import UNSEEN_NAME, ReviewRatios
@@ -100,7 +101,7 @@ def nearest_known(
     degrees = tensor.degrees(mode).astype(np.float64)
     activity = tensor.degrees(other).astype(np.float64)
     chance = (activity * (activity - 1)).sum() / max(activity.sum() * (activity.sum() - 1), 1.0)
-    expected = np.maximum(degrees[code] * degrees[entity] * chance, 1e-4)
+    expected = np.maximum(degrees[code] * degrees[entity] * chance, LEAST_EXPECTED)
     surprising = surprise(shared, expected)
     order = np.lexsort((entity, -surprising))
     order = order[surprising[order] > 0][:most]

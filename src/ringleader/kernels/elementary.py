@@ -214,6 +214,13 @@ def logsumexp(x: Floats) -> float:
     return most + log(float(exp(x - most).sum())) if np.isfinite(most) else most
 
 
+def surprise(count: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
+    """c log(c / e) - (c - e) of counts above what was expected, 0 of others: a log-ratio of Poisson likelihoods."""
+    c, e = np.asarray(count, np.float64), np.asarray(expected, np.float64)
+    more = np.where(c > e, c * log(np.maximum(c, 1.0) / e) - (c - e), 0.0)
+    return np.maximum(more, 0.0)
+
+
 def softmax(x: Floats) -> Floats:
     """exp(x) / sum(exp(x)) of a flat array."""
     parts = exp(x - x.max())

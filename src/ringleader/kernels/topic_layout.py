@@ -1,4 +1,4 @@
-"""What kernels read of a topic model."""
+"""Arrays that travel together through the passes of a topic model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial natural gradient: x <- x + gamma F^-1 g per block; non-negative blocks solve the constrained problem.
+"""Partial natural gradient: which step each block takes, x <- x + gamma F^-1 g; the kernels compute it.
 
 Entity-complete by default: every block is solved from all its entries. With a batch size, as published.
 """

@@ -35,7 +35,7 @@ def calibration(
 ) -> Axes:
     """Of accounts given a probability, how many are bad: on the labels held out, or on ``truth``."""
     labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
-    return _on(account_data.calibration(labels, score, mode, name), ax)
+    return _on(score_data.calibration(labels, score, mode, name), ax)
 
 
 def core(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:

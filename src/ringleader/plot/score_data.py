@@ -1,4 +1,4 @@
-"""The charts of the whole model: scores, held-out curves, training, components."""
+"""The charts of the whole model: scores, held-out curves, calibration, training, components."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.evaluation import metrics
@@ -28,6 +28,10 @@ SWEEPS_DRAWN, SWEEPS_LISTED = 500, 100
 TOP = 10
 ENOUGH = 10
 """Accounts of each kind, bad and good, below which a figure on them says little."""
+PARTS = 10
+"""Parts of the probabilities that are compared with the truth, equally wide: below 10%, below 20% and so on."""
+FEWEST = 20
+"""Accounts that a part should have at least; smaller ones are taken together with the next."""
 
 
 def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
@@ -249,3 +253,48 @@ def components(model: RingDetector) -> Components:
 
 def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
+    """Of accounts given about the same probability, the share that is bad; on the diagonal they keep their word."""
+    labels, score = metrics.check(labels, score)
+    if score.min() < 0 or score.max() > 1:
+        raise SettingsError(f"the scores of {mode} are no probabilities; fit with labels of that kind")
+    pieces = _pieces(score)
+    said = np.array([float(score[piece].mean()) for piece in pieces])
+    true = np.array([float(labels[piece].mean()) for piece in pieces])
+    error = float(np.average(np.abs(said - true), weights=[len(piece) for piece in pieces]))
+    name = harmless(mode, 30)
+    doubt = "" if len(score) >= FEWEST * 2 else f" ({counted(len(score), name)}: too few to go by)"
+    return Curve(
+        title=f"Held-out {plural(name)}: probabilities are {percent(error)} from the truth on average{doubt}",
+        summary=(
+            f"Share that is bad over the mean probability ({harmless(target, 30)}) of {counted(len(score), name)}, in "
+            f"{counted(len(pieces), 'part')}, those below 10%, below 20% and so on; small ones are taken together."
+        ),
+        header=("probability", "share that is bad"),
+        rows=tuple((f"{a:.3f}", f"{b:.3f}") for a, b in zip(said, true, strict=True)),
+        x_name="mean probability",
+        y_name="share that is bad",
+        x=tuple(said.tolist()),
+        y=tuple(true.tolist()),
+        chance=(0.0, 1.0),
+        steps=False,
+        reference="perfect calibration",
+    )
+
+
+def _pieces(score: Floats) -> list[Numbers]:
+    """Accounts by their probability, in ``PARTS`` of equal width; none has fewer than ``FEWEST`` where it can be."""
+    order = np.argsort(score, kind="stable")
+    part = np.minimum((score[order] * PARTS).astype(np.int64), PARTS - 1)
+    pieces: list[Numbers] = []
+    for piece in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+        if pieces and len(pieces[-1]) < FEWEST:
+            pieces[-1] = np.concatenate([pieces[-1], piece])
+        else:
+            pieces.append(piece)
+    if len(pieces) > 1 and len(pieces[-1]) < FEWEST:
+        last = pieces.pop()
+        pieces[-1] = np.concatenate([pieces[-1], last])
+    return pieces

@@ -166,15 +166,14 @@ def _reviews(one: Account, rows: Numbers) -> Table:
 
 def _activity(activity: Activity) -> Bars:
     """At most BARS bars; the heights are shares of the tallest."""
-    many = -(-len(activity.own) // BARS)
-    cuts = np.arange(0, len(activity.own), many)
-    own, expected = np.add.reduceat(activity.own, cuts), np.add.reduceat(activity.expected, cuts)
+    binned = activity.within(BARS)
+    own, expected = binned.own, binned.expected
     top = max(float(own.max()), float(expected.max()), 1.0)
     width = 100 / len(own)
-    first, last = (say_time(np.datetime64(int(at), "s"))[:10] for at in (activity.starts[0], activity.starts[-1]))
+    first, last = (say_time(np.datetime64(int(at), "s"))[:10] for at in binned.starts[[0, -1]])
     busiest = int(np.argmax(own))
-    start = say_time(np.datetime64(int(activity.starts[cuts[busiest]]), "s"))[:10]
-    weeks = round((activity.starts[1] - activity.starts[0]) * many / 604_800)
+    start = say_time(np.datetime64(int(binned.starts[busiest]), "s"))[:10]
+    weeks = round((binned.starts[1] - binned.starts[0]) / 604_800)
     during = (
         f"the {counted(weeks, 'week') if weeks > 1 else 'week'} from {start}" if weeks else f"the time from {start}"
     )

@@ -1,4 +1,4 @@
-"""Part: what one worker of several holds of a fit, and its side of every sweep."""
+"""Part: that interface for one worker of several: what it holds of a fit, and its side of every sweep."""
 
 from __future__ import annotations
 

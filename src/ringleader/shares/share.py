@@ -1,4 +1,4 @@
-"""Share: what this process holds of a fit during one sweep, and how it takes part in what all must know.
+"""Share: the interface a sweep is written against: what a process holds, and its part in what all must know.
 
 A pass over the data (``learners/passes.py``) is written against it once. ``WholeShare`` holds everything and asks
 nobody.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.elementary import log
+from ringleader.kernels.elementary import surprise
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.lockstep.meetings import ranks
 from ringleader.tensor.roles import assign_roles
@@ -101,12 +101,6 @@ def review_crowd(cells: SparseTensor | CellShare) -> Floats:
             places += 1
         total += there.move(part, home)
     return total / max(places, 1)
-
-
-def surprise(count: Floats, expected: Floats) -> Floats:
-    """c log(c / e) - (c - e) of counts above what was expected, 0 of others."""
-    more = np.where(count > expected, count * log(count / expected) - (count - expected), 0.0)
-    return np.maximum(more, 0.0)
 
 
 def _places(

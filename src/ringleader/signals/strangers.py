@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.kernels.elementary import log
+from ringleader.kernels.elementary import log, surprise
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.runs import sums_by_code
@@ -102,9 +102,8 @@ def _loudest(
             if not share.count(len(cells)):
                 continue
             count, expected = counted(share, places, distinct, crowds, side, alone)
-            ratio = np.where(count > expected, count * log(np.maximum(count, 1.0) / expected) - (count - expected), 0.0)
             doubt = log(looks * share.count(int((count > 0).sum())))
-            ratio = np.maximum(ratio - doubt, 0.0)[crowds[cells]]
+            ratio = np.maximum(surprise(count, expected) - doubt, 0.0)[crowds[cells]]
             louder = ratio > loudest.ratios[cells]
             cells, crowd = cells[louder], crowds[cells[louder]]
             loudest.ratios[cells], loudest.mode[cells] = ratio[louder], share.mode

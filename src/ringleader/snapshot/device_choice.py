@@ -1,7 +1,8 @@
 """Does a GPU pay? Seconds of a fit's sweeps on the CPU, and on a GPU with its start and its copies.
 
-The rates are measured ones (docs/performance.md). A machine that is twice as fast as those moves the size from which a
-GPU pays by as much; whatever is the same on both (lockstep, heads, files) is left out.
+Time alone decides: what the memory of the GPU does not hold is streamed. The rates are measured ones
+(docs/performance.md). A machine that is twice as fast as those moves the size from which a GPU pays by as
+much; whatever is the same on both (lockstep, heads, files) is left out.
 """
 
 from __future__ import annotations

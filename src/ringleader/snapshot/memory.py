@@ -1,4 +1,4 @@
-"""Memory of a fit: how much it takes at least, asked before it begins, so that what cannot fit says so at once."""
+"""Host memory of a fit: how much it takes at least, asked before it begins, so that what cannot fit says so at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relation -> SparseTensor: the rows are coded by ``tables.coding``, and counted here.
+"""``read_reviews``: relation -> SparseTensor, in one process or on workers; ``tables.coding`` codes the rows.
 
 Two ways lead to the cells. ``_count_in_memory`` packs the codes of a row into machine words and
 sorts them: fast. ``_count_in_database`` lets the database group and sort, spilling to disk: obviously

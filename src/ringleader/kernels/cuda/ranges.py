@@ -1,4 +1,4 @@
-"""Which blocks of a mode are on a device at a time, where the tensor is not: ranges of about equal numbers of cells."""
+"""Ranges of blocks that visit a device in turn, where the tensor is too large for it, of about equally many cells."""
 
 from __future__ import annotations
 
