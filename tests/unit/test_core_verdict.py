@@ -11,18 +11,9 @@ import pytest
 import ringleader as rl
 from ringleader.cores.group import Core
 from ringleader.cores.verdict import (
-    CORE_OF_SEVERAL,
-    DISSENT,
     HONEST,
-    LITTLE,
-    OWN,
     RING,
-    SEVERAL,
-    SIZE,
-    THERE,
-    USUAL,
     USUAL_DISSENT,
-    USUAL_SIZE,
     CoreVerdict,
     dissent,
     member_log_odds,
@@ -76,26 +67,69 @@ def test_a_verdict_never_contradicts_its_number(share: float) -> None:
     assert HONEST < 0.5 < RING
 
 
-def test_log_odds_are_those_of_a_loop_over_the_reviews_of_the_core(unlabelled: Snapshot) -> None:
-    """Same as: one member after the other."""
-    coordinates, ratios = unlabelled.tensor.coordinates, unlabelled.signals.ratios
-    core = unlabelled.cores()[0]
-    loud = {cell: math.log1p(ratios.lockstep[cell]) for cell in core.cells.tolist()}
+def looped_log_odds(snapshot: Snapshot, core: Core) -> list[float]:
+    """Of each reviewer of a core, in the numbers of docs/cores.md: one member after the other."""
+    tensor, ratios = snapshot.tensor, snapshot.signals.ratios
+    table = {name: tensor.coordinates[:, tensor.mode_index(name)].tolist() for name in tensor.modes}
+    way = ratios.attack if core.side == "attack" else ratios.lockstep
+    loud = {cell: math.log1p(way[cell]) for cell in core.cells.tolist()}
     by_product: dict[int, list[float]] = {}
     for cell, value in loud.items():
-        by_product.setdefault(int(coordinates[cell, 1]), []).append(value)
-    assert len(core.members["seller"].codes) > 1
+        by_product.setdefault(table["product"][cell], []).append(value)
     share = (len(loud) * (1 / core.agreement - 1) + 0.5) / (len(loud) + 5)
-    expected = []
+    made = []
     for member in core.members["reviewer"].codes.tolist():
-        mine = [cell for cell in loud if coordinates[cell, 0] == member]
+        mine = [cell for cell in loud if table["reviewer"][cell] == member]
         own = np.mean([loud[cell] for cell in mine])
-        there = np.mean([np.mean(by_product[int(coordinates[cell, 1])]) for cell in mine])
-        odds = USUAL + OWN * math.log(LITTLE + own) + THERE * math.log(LITTLE + there)
-        odds += SEVERAL * (len({int(coordinates[cell, 2]) for cell in mine}) > 1) + CORE_OF_SEVERAL
-        odds += SIZE * math.log(len(coordinates) / USUAL_SIZE)
-        expected.append(odds + DISSENT * (math.log(share) - USUAL_DISSENT))
-    np.testing.assert_allclose(member_log_odds(core, unlabelled.signals), expected)
+        there = np.mean([np.mean(by_product[table["product"][cell]]) for cell in mine])
+        odds = 2.7 + math.log(0.02 + own) + math.log(0.02 + there) - 0.6 * math.log(tensor.n_cells / 15_000)
+        if core.ratings is not None:
+            odds -= 1.1 * (math.log(share) + 4)
+        if "seller" in tensor.modes:
+            odds += 0.9 * (len({table["seller"][cell] for cell in mine}) > 1)
+            odds += 1.2 * (len({table["seller"][cell] for cell in loud}) > 1)
+        else:
+            odds += (0.9 + 1.2) / 2
+        made.append(odds)
+    return made
+
+
+@pytest.mark.parametrize("side", ["boost", "attack"])
+def test_log_odds_are_those_of_a_loop_over_the_reviews_of_the_core(unlabelled: Snapshot, side: str) -> None:
+    for core in unlabelled.cores():
+        turned = replace(core, side=side)
+        np.testing.assert_allclose(member_log_odds(turned, unlabelled.signals), looped_log_odds(unlabelled, turned))
+
+
+def test_without_sellers_half_of_what_several_add_counts(market: Marketplace) -> None:
+    snapshot = rl.RingDetector(random_state=0).fit(market.reviews.drop(columns="seller")).snapshot_
+    core = snapshot.cores()[0]
+    np.testing.assert_allclose(member_log_odds(core, snapshot.signals), looped_log_odds(snapshot, core))
+
+
+@pytest.mark.parametrize("side", ["boost", "attack"])
+def test_numbers_with_labels_are_those_of_a_loop(unlabelled: Snapshot, side: str) -> None:
+    """Reviewers by their probability and their log-odds, sellers by their own, products by who reviews them there."""
+    core, tensor, rng = replace(unlabelled.cores()[0], side=side), unlabelled.tensor, np.random.default_rng(2)
+    size = {name: tensor.shape[tensor.mode_index(name)] for name in ("reviewer", "seller", "product")}
+    taught = {name: rng.uniform(0.02, 0.9, size[name]) for name in ("reviewer", "seller")}
+    known = {name: rng.choice([0.0, 1.0, np.nan], size[name], p=[0.1, 0.1, 0.8]) for name in taught}
+    (made,) = verdicts([core], unlabelled.signals, taught, known)
+    believed = {}
+    for member, odds in zip(core.members["reviewer"].codes.tolist(), looped_log_odds(unlabelled, core), strict=True):
+        p, label = taught["reviewer"][member], known["reviewer"][member]
+        both = 0.6 + 0.8 * math.log(p / (1 - p)) + 0.7 * odds
+        believed[member] = 1 / (1 + math.exp(-both)) if math.isnan(label) else label
+    assert made.abusive["reviewer"] == pytest.approx(sum(believed.values()))
+    assert made.share == pytest.approx(np.mean(list(believed.values())))
+    sellers = core.members["seller"].codes
+    labels = known["seller"][sellers]
+    assert made.abusive["seller"] == pytest.approx(np.where(np.isnan(labels), taught["seller"][sellers], labels).sum())
+    products = 0.0
+    for product in core.members["product"].codes.tolist() if side == "boost" else ():
+        cells = [c for c in core.cells.tolist() if tensor.coordinates[c, tensor.mode_index("product")] == product]
+        products += np.mean([believed[int(tensor.coordinates[c, 0])] for c in cells])
+    assert made.abusive["product"] == pytest.approx(products)
 
 
 def test_people_who_disagree_are_less_abusive(unlabelled: Snapshot) -> None:

@@ -6,9 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logit
+from scipy.stats import norm
 from small_population import NAMES, fitted, population
 
+from ringleader.judge.basis import EVIDENCE, INTERCEPT
 from ringleader.judge.binary import blind_likelihood, few_labels_factor, fit_head
 from ringleader.judge.head import Head
 from ringleader.judge.posterior import Prior, error_of_mode
@@ -55,6 +58,50 @@ def test_the_error_without_an_own_label_is_that_of_the_other_labels(factor: floa
     for i, row in enumerate(rows):
         error = plain_error(np.delete(rows, i, axis=0), np.delete(curvature, i), prior, believed, factor)
         assert made[i] == pytest.approx(row @ error @ row, rel=1e-9)
+
+
+def test_an_interval_is_the_error_of_the_mode_and_that_of_the_factor_at_the_ends_of_the_floor() -> None:
+    """From the labels on by SciPy and plain NumPy: mode, factor, error of both, prevalence, floor and ends."""
+    x, evidence, z = population()
+    settings = HeadSettings(prevalence=0.3, learn_variances=False)
+    head = fit_head(x, NAMES, np.arange(120), z[:120], suspicion=evidence, settings=settings)
+    rows, everyone, bad = head.layout.rows(head.ranks.levels[:120]), head.layout.rows(head.ranks.levels), z[:120] > 0
+    kind, inputs = head.layout.kind, len(NAMES) + 1  # and the suspicion
+    mean, wide, proven = (np.zeros(len(kind)), np.full(len(kind), 4 / inputs), np.full(len(kind), 0.1 / inputs))
+    mean[kind == EVIDENCE] = 1.5
+    for variance in (wide, proven):
+        variance[kind == INTERCEPT], variance[kind == EVIDENCE] = 10.0, 0.75**2
+    sign = np.where(bad, 1.0, -1.0)
+
+    def loss(x: np.ndarray) -> float:
+        return float(np.logaddexp(0, -sign * (rows @ x)).sum() + ((x - mean) ** 2 / wide).sum() / 2)
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        return np.asarray(-rows.T @ (sign / (1 + np.exp(sign * (rows @ x)))) + (x - mean) / wide)
+
+    mode = minimize(loss, mean, jac=slope, method="BFGS", options={"gtol": 1e-8, "maxiter": 5000}).x
+    psi = rows @ mode
+    weight = 1 / (2 + np.exp(psi) + np.exp(-psi))
+    leverage = np.diag(rows @ np.linalg.inv(rows.T @ (weight[:, None] * rows) + np.diag(1 / wide)) @ rows.T)
+    blind = psi - leverage * (bad - 1 / (1 + np.exp(-psi))) / (1 - weight * leverage)
+
+    def unlikely(log_factor: float) -> float:
+        likelihood = blind_likelihood(np.exp(log_factor) * blind, bad.astype(float), 0.01)
+        return float(((log_factor - np.log(1.2)) / 0.15) ** 2 / 2 - likelihood)
+
+    best = minimize_scalar(unlikely, bounds=(-0.5, 0.8), options={"xatol": 1e-8}).x
+    curved = (unlikely(best - 0.01) - 2 * unlikely(best) + unlikely(best + 0.01)) / 1e-4
+    factor, unsure = np.exp(best), 1 / np.sqrt(curved)
+    error = plain_error(rows, weight, Prior(mean, wide), proven, factor)
+    said = factor * everyone[:, 1:] @ mode[1:]  # without the intercept, which the prevalence sets
+    spread = np.sqrt(((everyone @ error) * everyone).sum(axis=1) + (unsure * said) ** 2)
+    floor = np.log(0.01 * 0.3 / 0.7)
+    shift = matching_shift(said, 0.3, floor)
+    made = head.predict()
+    for end, moved in ((made.value, 0.0), (made.lower, -1.0), (made.upper, 1.0)):
+        reach = moved * norm.ppf(0.95)
+        wanted = np.logaddexp(said + shift + reach * spread, floor + reach * 0.1)
+        np.testing.assert_allclose(logit(end), wanted, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize(("says", "margin"), [(2.0, 1.0), (0.0, 0.0), (0.0, 1.0), (-0.5, 1.0), (0.0, 100.0)])
