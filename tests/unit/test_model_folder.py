@@ -14,6 +14,7 @@ import pytest
 import ringleader as rl
 from ringleader.errors import ModelFileError, StorageError
 from ringleader.snapshot import folder as store
+from ringleader.snapshot.pieces import join
 from ringleader.snapshot.place import Folder, Writer
 from ringleader.snapshot.resume import tensor_fingerprint
 from ringleader.tensor.sparse import SparseTensor
@@ -172,3 +173,9 @@ def test_a_column_read_in_batches_is_the_column(
     found = stored.column("vocabulary-0", "value")
     assert found.equals(table.column("value").combine_chunks())
     assert found.type == kind
+
+
+def test_rows_without_columns_do_not_ask_for_memory_that_nobody_has() -> None:
+    piece = np.empty((1, 0, 1 << 20))
+    with pytest.raises(ModelFileError, match="not as large as it should be"):
+        join("state of model m", {"a": 1 << 49}, 1 << 20, [{"a": piece}])

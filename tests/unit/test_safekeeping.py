@@ -322,6 +322,30 @@ def test_what_does_not_fit_a_model_names_it_and_its_manifest_first(
         _ = rl.load(tmp_path / "m").snapshot_.signals.lockstep
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda arrays: arrays.update(factors=arrays["factors"][:5]), "factors of the state has a wrong shape"),
+        (lambda arrays: arrays["factors"].fill(np.nan), "factors of the state has numbers"),
+        (lambda arrays: arrays["starts"].fill(10**9), "the state is of other entities"),
+        (lambda arrays: arrays["steps"].fill(-7), "counts its sweeps or steps below zero"),
+        (lambda arrays: arrays.pop("shrinkage"), "the stored state lacks shrinkage"),
+        (lambda arrays: arrays.update(sweep=np.zeros(0, np.int64)), "IndexError"),
+    ],
+)
+def test_a_fit_is_not_resumed_with_a_forged_state(change: Any, why: str, market: Marketplace, tmp_path: Path) -> None:
+    def halt(info: Any) -> None:
+        raise KeyboardInterrupt
+
+    detector = rl.RingDetector(rank=2, epochs=2)
+    with pytest.raises(KeyboardInterrupt):
+        detector.fit(market.reviews[:300], checkpoint=tmp_path / "m", callback=halt)
+    forge(tmp_path / "m", store.MANIFEST, "state", change)
+    said = rf"^model .*/m \(manifest\.json\) is damaged or was not written by ringleader: .*{why}"
+    with pytest.raises(ModelFileError, match=said):
+        detector.fit(market.reviews[:300], checkpoint=tmp_path / "m", resume=True)
+
+
 def test_a_forged_generation_is_refused_by_its_own_name(
     fitted: rl.RingDetector, market: Marketplace, tmp_path: Path
 ) -> None:

@@ -74,7 +74,7 @@ class State:
         arrays = {**{name: np.zeros(0) for name in LATER}, **arrays}
         missing = {f.name for f in dataclasses.fields(cls)} - set(arrays)
         if missing:
-            raise ModelFileError(f"the stored state lacks {', '.join(sorted(missing))}; it is damaged or foreign")
+            raise ModelFileError(f"the stored state lacks {', '.join(sorted(missing))}")
         taken = {f.name: np.asarray(arrays[f.name]) for f in dataclasses.fields(cls)}  # whoever read them made them
         sweep, steps = int(taken.pop("sweep")[0]), int(taken.pop("steps")[0])
         return cls(**taken, sweep=sweep, steps=steps)

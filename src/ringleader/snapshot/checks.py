@@ -100,6 +100,7 @@ def check_tensor(tensor: SparseTensor) -> None:
 def check_state(state: State, tensor: SparseTensor, rank: int, targets: Sequence[Target]) -> None:
     starts = np.concatenate([[0], np.cumsum(tensor.shape)])
     require(np.array_equal(state.starts, starts), "the state is of other entities than the tensor")
+    require(min(state.sweep, state.steps) >= 0, "the state counts its sweeps or steps below zero")
     rows = int(starts[-1])
     shapes: dict[str, tuple[int | None, ...]] = {
         "factors": (rows, rank),

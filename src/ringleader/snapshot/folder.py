@@ -303,8 +303,8 @@ def _save(
     if current is not None and name == MANIFEST and current.meta.get("complete") and keep:
         _retire(target, current)
     target.write(name, lambda path: Path(path).write_bytes(text))
-    if name == MANIFEST and about.get("complete"):
-        target.remove(UNFINISHED)
+    if name == MANIFEST and about.get("complete") and (before is None or before.name == UNFINISHED):
+        target.remove(UNFINISHED)  # an update of the model leaves a fit that was stopped and will replace it
     target.sync()
     prune(target, keep, file_names(current.files) if current is not None else set())
     return stored

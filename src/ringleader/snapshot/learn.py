@@ -20,7 +20,7 @@ from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
 from ringleader.kernels.protocol import idle_backend
 from ringleader.known.covariates import UserCovariates, read_covariates
-from ringleader.known.labels import Labels, read_labels, unmatched
+from ringleader.known.labels import Labels, Target, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.cluster import ClusterLearner, check_cluster
 from ringleader.learners.loop import Callback, get_learner
@@ -49,6 +49,7 @@ from ringleader.snapshot.parameters import (
 from ringleader.snapshot.parts import Checkpoint, is_large, load
 from ringleader.snapshot.resume import at_its_device, check_place, resumable, what_changed
 from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.snapshot.stored_state import check_stored_state, read_state
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.wording import plural
@@ -151,7 +152,7 @@ def _learn(
         if target.kind == "real" and not len(target.codes):
             many = plural(tensor.modes[target.mode])
             raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
-    state = _resumed_state(old, parameters, tensor, labels, covariates, config)
+    state = _resumed_state(old, parameters, tensor, labels, covariates, config, problem.targets)
     if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
         complete, stored = load(str(old.folder))
         return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
@@ -324,8 +325,9 @@ def _resumed_state(
     labels: Labels | None,
     covariates: UserCovariates | None,
     config: ModelConfig,
+    targets: Sequence[Target],
 ) -> State | None:
-    """The state of a checkpoint; None where there is none yet; an error where it is of another fit."""
+    """The state of a checkpoint; None where there is none yet; an error where it is of another fit, or forged."""
     if old is None:
         return None
     reasons = what_changed(old, tensor, labels, covariates, parameters, config)
@@ -339,4 +341,6 @@ def _resumed_state(
             f"the fit in {old.folder} cannot be resumed: {'; '.join(reasons)}; "
             "give the same data and settings, or start afresh with --overwrite"
         )
-    return State.from_arrays(old.arrays("state"))
+    state = read_state(old)
+    check_stored_state(old.folder, old.name, tensor, config.rank, targets, state)
+    return state

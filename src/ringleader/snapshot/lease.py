@@ -100,6 +100,8 @@ class Lease:
             )
 
     def release(self) -> None:
+        if os.getpid() != self.about["process"]:
+            return  # forked meanwhile: it is the parent's
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()

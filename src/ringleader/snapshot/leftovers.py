@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ringleader.runtime.outputs import PARTIAL
 from ringleader.snapshot.manifest import MANIFEST, UNFINISHED
 
-GENERATION = re.compile(r"generation-(\d+)\.json")
+GENERATION = re.compile(r"generation-(0|[1-9][0-9]*)\.json")
 PART = re.compile(
     r"(?:(?P<arrays>state|tensor|evidence|lockstep|strangers|cores|(?:suspicion|inputs|transfer)-\d+|head_\d+)"
     r"(?P<piece>\.\d+)?|labels|heldout|covariates|vocabulary-\d+)-(?P<generation>\d+)\.(?(arrays)safetensors|parquet)"

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import socket
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 
 from ringleader.errors import ModelBusyError, ModelFileError, StorageError
+from ringleader.runtime.outputs import sync_folder
 from ringleader.snapshot.lease import LOCK, Holder, Lease, store_holder
 from ringleader.snapshot.place import Place, Store, place_of
 
@@ -27,6 +29,8 @@ PAUSE = 0.1
 
 WINDOWS_BYTE = 1 << 30
 """The byte that is locked on Windows, behind the text: what is locked cannot be read there."""
+SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How a lock file is opened: a link is not followed, and a pipe not waited for."""
 
 
 class LockFile:
@@ -34,12 +38,19 @@ class LockFile:
     interrupt may come at any moment, that of the release too."""
 
     def __init__(self, folder: Path, handle: FileIO) -> None:
-        self.path, self.handle = folder / LOCK, handle
+        self.path, self.handle, self.process = folder / LOCK, handle, os.getpid()
 
     def release(self) -> None:
-        """Removes the file while it is locked: who waits for it finds that it is another one, and tries again."""
+        """Removes the file while it is locked: who waits for it finds that it is another one, and tries again.
+
+        Not the one of another folder that took the place of this one, and not in a process that was forked meanwhile.
+        """
+        if os.getpid() != self.process:
+            self.handle.close()
+            return
         with contextlib.suppress(OSError):  # Windows removes no open file
-            self.path.unlink()
+            if _is_still(self.path, self.handle.fileno()):
+                self.path.unlink()
         self.handle.close()
         if os.name == "nt":
             with contextlib.suppress(OSError):
@@ -48,6 +59,17 @@ class LockFile:
 
 _HELD: weakref.WeakValueDictionary[tuple[str, int, int], LockFile | Lease] = weakref.WeakValueDictionary()
 """Folders locked by this process, with the process and the thread that hold them."""
+
+
+def _forget_locks() -> None:
+    """In a forked process: closes the files of its parent, which would stay locked for as long as this one lives."""
+    for lock in list(_HELD.values()):
+        if isinstance(lock, LockFile):
+            lock.handle.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 @contextlib.contextmanager
@@ -79,13 +101,14 @@ def writing(
     if not create and not target.is_dir():
         yield
         return
-    missing = not target.exists()
+    made: list[Path] = []
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        _make_folder(target, made)
         lock = _acquire(target, command, wait, on_wait)
     except FileExistsError as error:
         raise ModelFileError(f"{target} is a file; give a folder for the model") from error
     except OSError as error:
+        _remove_empty(made)
         reason = error.strerror or error
         advice = "free some space or choose another folder" if error.errno == errno.ENOSPC else "choose another folder"
         raise StorageError(f"cannot write the model to {target}: {reason}; {advice}") from error
@@ -93,9 +116,29 @@ def writing(
         with _held(key, lock):
             yield
     finally:
-        if missing:
-            with contextlib.suppress(OSError):  # something was written into it, then it stays
-                target.rmdir()
+        _remove_empty(made)
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    """Makes a folder and those above it that are missing, and waits until their names are on disk.
+
+    made : where those that were made are put, the outermost first
+    """
+    missing = list(itertools.takewhile(lambda above: not above.exists(), (folder, *folder.parents)))
+    for above in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # somebody else made it meanwhile
+            above.mkdir()
+            made.append(above)
+            sync_folder(above.parent)
+    if not folder.is_dir():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders, the innermost first, up to one into which something was written."""
+    with contextlib.suppress(OSError):
+        for folder in reversed(folders):
+            folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -136,26 +179,27 @@ def holder(folder: str | os.PathLike[str]) -> Holder | None:
     if isinstance(place, Store):
         return store_holder(place)
     try:
-        descriptor = os.open(Path(str(place)) / LOCK, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+        handle, _ = _open_lock(Path(str(place)) / LOCK, create=False)
     except OSError:
         return None
-    try:
-        return None if _try_lock(descriptor) else _read_holder(descriptor)
-    finally:
-        os.close(descriptor)
+    with handle:
+        return None if _try_lock(handle.fileno()) else _read_holder(handle.fileno())
 
 
 def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder], None] | None) -> LockFile:
     """The lock file, locked."""
     path, said = folder / LOCK, False
     while True:
-        handle = FileIO(path, "r+", opener=_opener)
+        handle, writable = _open_lock(path, create=True)
         descriptor = handle.fileno()
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ModelFileError(f"{path} is no plain file; remove it")
             if _try_lock(descriptor):
-                if _is_still(path, descriptor):
+                is_still = _is_still(path, descriptor)
+                if is_still and not writable:  # a process of another user left it
+                    path.unlink()
+                elif is_still:
                     about = {"command": command, "process": os.getpid(), "host": socket.gethostname()}
                     with contextlib.suppress(
                         OSError
@@ -178,10 +222,18 @@ def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder],
         threading.Event().wait(PAUSE)
 
 
-def _opener(path: str, _: int) -> int:
-    """Opens a lock file, or makes it; a link is not followed, and a pipe not waited for."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.open(path, flags, 0o666)
+def _open_lock(path: Path, *, create: bool) -> tuple[FileIO, bool]:
+    """The lock file, and whether it may be written to: one that another user made is only read.
+
+    create : whether it is made where it is missing
+    """
+    flags = os.O_RDWR | (os.O_CREAT if create else 0) | SAFELY
+    try:
+        return FileIO(path, "r+", opener=lambda name, _: os.open(name, flags, 0o666)), True
+    except PermissionError:
+        with contextlib.suppress(OSError):
+            return FileIO(path, "r", opener=lambda name, _: os.open(name, os.O_RDONLY | SAFELY)), False
+        raise
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

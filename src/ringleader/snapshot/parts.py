@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from ringleader.judge import Judge, LabelFree
 from ringleader.judge.cluster import HeldSignals
 from ringleader.judge.inputs import pack_inputs
 from ringleader.known.covariates import UserCovariates
-from ringleader.known.labels import Label, Labels, Target, TargetKind
+from ringleader.known.labels import Label, Labels, TargetKind
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.config import ModelConfig
 from ringleader.model.state import State
@@ -26,9 +26,7 @@ from ringleader.signals import Signals
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batches_from
 from ringleader.snapshot.checks import (
-    MisfitError,
     check_labels,
-    check_state,
     check_tensor,
     check_vocabulary,
     refused,
@@ -50,7 +48,7 @@ from ringleader.snapshot.place import Place, place_of
 from ringleader.snapshot.resume import about_labels, covariates_fingerprint, tensor_fingerprint_once
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.snapshot.stored_derived import with_derived
-from ringleader.snapshot.stored_state import check_when_read, stored_state
+from ringleader.snapshot.stored_state import check_stored_state, check_when_read, stored_state
 from ringleader.snapshot.worker_rows import WorkerRows
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -291,7 +289,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
                 check_labels(known, snapshot.tensor)
         check_when_read(
             snapshot.state,
-            partial(_check_state, stored.folder, stored.name, snapshot.tensor, config.rank, snapshot.targets),
+            partial(check_stored_state, stored.folder, stored.name, snapshot.tensor, config.rank, snapshot.targets),
         )
         heads = len(snapshot.targets) if snapshot.judged else 0
         require(not snapshot.complete or meta["heads"] == heads, "it has other heads than the labels ask for")
@@ -326,16 +324,6 @@ def _about_mode(vocabulary: Vocabulary) -> dict[str, Any]:
     edges = list(vocabulary.edges) if vocabulary.edges else None
     about = {"mode": vocabulary.mode, "kind": vocabulary.kind, "bin_seconds": vocabulary.bin_seconds}
     return {**about, "edges": edges}
-
-
-def _check_state(
-    place: Place, name: str, tensor: SparseTensor, rank: int, targets: Sequence[Target], state: State
-) -> None:
-    """place, name : of the model, not the model itself, which would hold its own state"""
-    try:
-        check_state(state, tensor, rank, targets)
-    except MisfitError as error:  # it may be read long after the model was opened
-        raise refused(place, name, error) from error
 
 
 def _labels_of(stored: Stored, part: str) -> Labels:

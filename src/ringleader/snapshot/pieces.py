@@ -6,6 +6,7 @@ number of workers, and is read with one piece in memory beside the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -111,7 +112,8 @@ def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[A
             whole[name] = piece
             continue
         if name not in whole:
-            size = rows[name] * piece.itemsize * int(np.prod(piece.shape[1:], dtype=np.int64))
+            # An array of no bytes is never cut: one without columns counts as if it had one.
+            size = rows[name] * piece.itemsize * math.prod(max(length, 1) for length in piece.shape[1:])
             if not piece.ndim or size > most_bytes:
                 raise ModelFileError(f"{name} of {said} is not as large as it should be: restore it or fit again")
             whole[name], filled[name] = np.empty((rows[name], *piece.shape[1:]), piece.dtype), 0

@@ -98,8 +98,9 @@ class Folder:
     def write(self, name: str, writer: Writer) -> Entry:
         temporary = temporary_beside(self.path / name)
         try:
+            mode = stat.S_IMODE(temporary.stat().st_mode)  # what the umask leaves
             writer(str(temporary))
-            temporary.chmod(0o644)  # safetensors writes for the owner alone
+            temporary.chmod(mode)  # safetensors puts a file of its own there, for the owner alone
             sync_file(temporary)
             entry = {"name": name, "bytes": temporary.stat().st_size, "sha256": _checksum(temporary)}
             temporary.replace(self.path / name)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from ringleader.arrays import frozen
+from ringleader.errors import ModelFileError
+from ringleader.known.labels import Target
 from ringleader.model.state import State
+from ringleader.snapshot.checks import MisfitError, check_state, refused
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.pieces import files_of
+from ringleader.snapshot.place import Place
+from ringleader.tensor.sparse import SparseTensor
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -66,8 +71,17 @@ def _itself(state: State) -> State:
 def stored_state(stored: Stored, *, later: bool = False) -> State:
     """The state of a model; where it is in pieces, or ``later``, it is read when something asks for it."""
     if not later and len(files_of(stored.files.get("state", {}))) == 1:
-        return State.from_arrays(stored.arrays("state"))
-    return cast(State, StoredState(int(stored.meta["sweep"]), lambda: State.from_arrays(stored.arrays("state"))))
+        return read_state(stored)
+    return cast(State, StoredState(int(stored.meta["sweep"]), lambda: read_state(stored)))
+
+
+def read_state(stored: Stored) -> State:
+    """The state of a model, read now; what makes no state is refused by the name of the model."""
+    arrays = stored.arrays("state")
+    try:
+        return State.from_arrays(arrays)
+    except (ModelFileError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise refused(stored.folder, stored.name, error) from error
 
 
 def check_when_read(state: State, check: Callable[[State], None]) -> None:
@@ -76,3 +90,16 @@ def check_when_read(state: State, check: Callable[[State], None]) -> None:
         state.check = check
     else:
         check(state)
+
+
+def check_stored_state(
+    place: Place, name: str, tensor: SparseTensor, rank: int, targets: Sequence[Target], state: State
+) -> None:
+    """Refuses a state that does not fit the model.
+
+    place, name : of the model, not the model itself, which would hold its own state
+    """
+    try:
+        check_state(state, tensor, rank, targets)
+    except MisfitError as error:  # it may be read long after the model was opened
+        raise refused(place, name, error) from error
