@@ -175,6 +175,50 @@ def test_a_damaged_log_is_named(tmp_path: Path) -> None:
         DecisionStore(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("id", "'x'"),
+        ("mode", "NULL"),
+        ("entity", "x'ff00'"),
+        ("entity", "7"),
+        ("batch", "x''"),
+        ("verdict", "'evil'"),
+        ("verdict", "'revoke'"),
+        ("reverts", "1"),
+        ("score_seen", "9e999"),
+        ("at", "NULL"),
+    ],
+)
+def test_a_log_that_somebody_else_wrote_is_refused_where_a_row_is_no_decision(
+    column: str, value: str, tmp_path: Path
+) -> None:
+    row = {"id": "1", "key": "'k'", "batch": "NULL", "mode": "'seller'", "entity": "'s1'", "target": "'abuse'"}
+    row |= {"verdict": "'bad'", "note": "''", "who": "'ada'", "score_seen": "0.5", "snapshot_seen": "NULL"}
+    row |= {"reverts": "NULL", "at": "'t'"}
+    with sqlite3.connect(tmp_path / "decisions.sqlite") as other:
+        other.execute(f"CREATE TABLE decision ({', '.join(row)})")
+        other.execute(f"INSERT INTO decision VALUES ({', '.join(row.values())})")
+    assert DecisionStore(tmp_path).events()[0].entity == "s1"
+    with sqlite3.connect(tmp_path / "decisions.sqlite") as other:
+        changed = ", ".join({**row, "id": "2", "key": "'l'", column: value}.values())
+        other.execute("DROP TRIGGER decision_is_not_replaced")
+        other.execute(f"INSERT INTO decision VALUES ({changed})")
+    with pytest.raises(ModelFileError, match=r"decisions\.sqlite is damaged: decision"):
+        DecisionStore(tmp_path).events()
+
+
+@pytest.mark.parametrize("name", ["decisions.sqlite", "decisions.sqlite-wal"])
+def test_a_log_that_is_a_link_is_not_written_through(name: str, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / name).symlink_to(elsewhere)
+    with pytest.raises(ModelFileError, match="is a link"):
+        DecisionStore(tmp_path / "model")
+    assert elsewhere.read_bytes() == b""
+
+
 def test_threads_and_other_processes_lose_nothing(tmp_path: Path) -> None:
     stores = [DecisionStore(tmp_path), DecisionStore(tmp_path)]
 

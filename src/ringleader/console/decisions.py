@@ -23,6 +23,7 @@ from ringleader.console.verdict import (
     Draft,
     check_drafts,
     check_replay,
+    decision_of,
     effective,
 )
 from ringleader.errors import ConflictError, ModelFileError, SettingsError, StorageError
@@ -298,7 +299,12 @@ class DecisionStore:
 
     def _catch_up(self) -> None:
         """Takes in what was committed since, by this process or another."""
-        self._take_in(map(Decision._make, self._database.execute(NEWER, (self._last,)).fetchall()))
+        rows = self._database.execute(NEWER, (self._last,)).fetchall()
+        try:
+            events = list(map(decision_of, rows))
+        except ValueError as error:
+            raise ModelFileError(f"{self.path} is damaged: {error}; put a copy of it in its place") from error
+        self._take_in(events)
 
     def _take_in(self, events: Iterable[Decision]) -> None:
         for event in events:
@@ -335,6 +341,9 @@ class DecisionStore:
             raise ConflictError(f"decision {draft.reverts} was taken back already", since)
 
     def _connect(self) -> sqlite3.Connection:
+        for path in (self.path, *(self.path.with_name(FILE + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+            if path.is_symlink():  # SQLite would write to what it leads to
+                raise ModelFileError(f"{path} is a link, and no plain file; put the file itself in its place")
         database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             database.execute("PRAGMA journal_mode = WAL")

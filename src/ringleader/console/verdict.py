@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,19 @@ class Draft:
     @property
     def account(self) -> AccountKey:
         return self.mode, self.entity, self.target
+
+
+def decision_of(row: Sequence[object]) -> Decision:
+    """A row of the log as a decision; ValueError where it is none: the file may have been written by anybody."""
+    number, key, batch, mode, entity, target, verdict, note, who, score, seen, reverts, at = row
+    texts = (key, mode, entity, target, note, who, at, *(text for text in (batch, seen) if text is not None))
+    score_fits = score is None or (isinstance(score, (int, float)) and math.isfinite(score))
+    if type(number) is not int or number < 1 or not all(isinstance(text, str) for text in texts) or not score_fits:
+        raise ValueError(f"decision {number!r} has fields of other kinds than a decision has")
+    takes_back = type(reverts) is int and 0 < reverts < number
+    if verdict not in VERDICTS or (verdict == "revoke") != takes_back or not (takes_back or reverts is None):
+        raise ValueError(f"decision {number} has no verdict, or takes back what is none")
+    return Decision._make(row)  # type: ignore[arg-type]
 
 
 def effective(events: Sequence[Decision]) -> dict[AccountKey, Decision]:
