@@ -66,6 +66,32 @@ def test_any_name_stays_in_its_row_of_a_csv(tmp_path: Path, raw: bool) -> None:
     assert [row[0] for row in rows] == (HOSTILE if raw else defused)
 
 
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet", ".xlsx"])
+def test_no_probability_becomes_certain_in_a_file(kind: str, tmp_path: Path) -> None:
+    shares = [np.finfo(float).tiny, 3.9e-15, 0.12345678901234567, 1 - np.finfo(float).epsneg]
+    score.write_frame(pd.DataFrame({"probability": shares}), str(tmp_path / f"a{kind}"), raw=False)
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".xlsx": pd.read_excel}.get(kind)
+    if read is not None:
+        back = list(read(tmp_path / f"a{kind}")["probability"])
+    else:
+        back = [json.loads(line)["probability"] for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert all(0 < share < 1 for share in back)
+    assert back == pytest.approx(shares, rel=1e-14, abs=0)
+    assert kind == ".xlsx" or back == shares  # a spreadsheet has 16 digits
+
+
+def test_every_kind_of_value_is_one_of_json(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"name": ["a\u2028/é", None], "n": pd.array([1, None], "Int64"), "x": [1.5, float("inf")]})
+    frame = frame.assign(yes=[True, False], at=pd.to_datetime(["2026-03-02T04:05:06Z", None]), label=[1, None])
+    score.write_frame(frame, str(tmp_path / "a.jsonl"), raw=False)
+    first, second = (json.loads(line) for line in (tmp_path / "a.jsonl").read_text().split("\n")[:-1])
+    assert first == {"name": "a\u2028/é", "n": 1, "x": 1.5, "yes": True, "at": first["at"], "label": 1}
+    assert first["at"].startswith("2026-03-02T04:05:06")
+    assert second == {"name": None, "n": None, "x": None, "yes": False, "at": None, "label": None}
+    score.write_frame(frame[:0], str(tmp_path / "none.jsonl"), raw=False)
+    assert (tmp_path / "none.jsonl").read_text() == ""
+
+
 def test_small_numbers_stay_above_nought_in_jsonl(tmp_path: Path) -> None:
     score.write_frame(pd.DataFrame({"probability": [3e-12]}), str(tmp_path / "a.jsonl"), raw=False)
     assert json.loads((tmp_path / "a.jsonl").read_text())["probability"] == pytest.approx(3e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from ringleader.cli.terminal import VOICE, note, print_table
 from ringleader.errors import InputError, SettingsError, StorageError
 from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 from ringleader.runtime.stores import local_path
-from ringleader.wording import counted, defused
+from ringleader.wording import counted, defused, json_ready
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +71,7 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool = 
             if path.suffix == ".parquet":
                 frame.to_parquet(temporary, index=False)
             elif path.suffix == ".jsonl":
-                # Ten decimals, the default, make small probabilities 0.
-                frame.to_json(temporary, orient="records", lines=True, date_format="iso", double_precision=15)
+                _write_json_lines(frame, temporary)
             elif path.suffix == ".xlsx":
                 write_spreadsheet(safe, temporary)
             else:
@@ -80,6 +80,24 @@ def put_frame(frame: pd.DataFrame, output: str, *, raw: bool, overwrite: bool = 
     except OSError as error:
         raise StorageError(f"cannot write {output}: {reason_of(error)}; choose another place") from error
     return not safe.equals(frame)
+
+
+def _write_json_lines(frame: pd.DataFrame, path: Path) -> None:
+    """A JSON object a row. Numbers come back bit for bit: pandas writes 15 decimals, so that what is almost 1 is 1."""
+    columns = [_json_texts(frame.iloc[:, k]) for k in range(frame.shape[1])]
+    names = [json.dumps(str(name)) for name in frame.columns]
+    with path.open("w", encoding="utf-8", newline="\n") as handle:
+        for row in zip(*columns, strict=True):
+            handle.write(f"{{{','.join(f'{name}:{text}' for name, text in zip(names, row, strict=True))}}}\n")
+
+
+def _json_texts(column: pd.Series) -> list[str]:
+    """The values of a column as JSON; what is missing or no finite number is null."""
+    missing = column.isna().tolist()
+    return [
+        "null" if gone else json.dumps(json_ready(value), allow_nan=False, default=str)
+        for value, gone in zip(column.tolist(), missing, strict=True)
+    ]
 
 
 def write_tables(tables: Iterator[pa.Table], output: str, *, overwrite: bool = False) -> int:
