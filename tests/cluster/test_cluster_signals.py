@@ -239,7 +239,7 @@ def test_places_among_all_are_those_of_one_process() -> None:
 
 def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
     expected = find_lockstep(market).both.direct
-    for death in (1, 2):
+    for death in (1, 2, 3):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
             found = ClusterSignals(Mortal(2, {death}), market, 0).lockstep()
         np.testing.assert_array_equal(found.both.direct, expected)
@@ -252,7 +252,7 @@ def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
                 self.count -= 1
             super().restart()
 
-    workers = Shrinking(3, {2})
+    workers = Shrinking(3, {3})
     with pytest.warns(UserWarning, match="new workers find the signals again"):
         found = ClusterSignals(workers, market, 0).lockstep()
     assert workers.count == 2
@@ -260,7 +260,7 @@ def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
 
 
 def test_workers_that_are_gone_when_their_memory_is_wanted_back_stop_nothing(market: SparseTensor) -> None:
-    cluster = ClusterSignals(Mortal(2, {3}), market, 0)
+    cluster = ClusterSignals(Mortal(2, {4}), market, 0)
     expected = cluster.lockstep().both.direct
     cluster.release()
     np.testing.assert_array_equal(cluster.lockstep().both.direct, expected)
@@ -289,7 +289,7 @@ def test_evidence_is_that_of_one_process(settings: dict) -> None:
 def test_a_worker_lost_over_the_evidence_costs_no_bit() -> None:
     problem = small_problem()
     state, _ = fit_loop(problem, start_state(problem), sweeps=1)
-    learner = ClusterLearner(Mortal(2, {5}), get_learner("natural-gradient"), 100)
+    learner = ClusterLearner(Mortal(2, {7}), get_learner("natural-gradient"), 100)
     with pytest.warns(UserWarning, match="new workers do the evidence of the reviews again"):
         found = learner.evidence(problem, state)
     np.testing.assert_array_equal(found.evidence, review_evidence(problem, state).evidence)

@@ -16,7 +16,8 @@ from ringleader.model.config import ModelConfig
 from ringleader.model.problem import Problem, build_problem
 from ringleader.model.start import start_state
 from ringleader.model.state import State
-from ringleader.shares.deal import deal_cells, deal_keys
+from ringleader.runtime import mapped
+from ringleader.shares.deal import Deal, chunk_places, deal_cells, deal_keys, joined_deals
 from ringleader.shares.ranges import Ranges, cut_ranges
 from ringleader.tensor.sparse import SparseTensor
 
@@ -39,6 +40,13 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
     "the same negatives in every sweep": ("default", {"redraw": False}),
     "no objective": ("default", {"track_objective": False}),
 }
+
+
+def dealt(problem: Problem, ranges: Ranges, key: int) -> list[Deal]:
+    """The cells of one key of each worker."""
+    alike = None if problem.weighted else problem.weights
+    rounds = list(deal_cells(problem, ranges, key, chunk_places(problem, ranges)))
+    return [joined_deals(own, alike) for own in zip(*rounds, strict=True)]
 
 
 def on_workers(problem: Problem, state: State, workers: Any, dealt_from: int | None) -> tuple[State, list[SweepInfo]]:
@@ -132,7 +140,7 @@ def test_a_fit_goes_on_with_another_number_of_workers() -> None:
         np.testing.assert_array_equal(state.to_arrays()[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("death", range(1, 8))  # while dealing cells and rows out, and in each sweep
+@pytest.mark.parametrize("death", range(1, 10))  # while dealing cells and rows out, and in each sweep
 def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)
@@ -187,12 +195,35 @@ def test_lists_of_few_chunks_are_dealt_out_so_that_no_worker_adds_up_nearly_all(
     problem = build_problem(tensor, (), ModelConfig())
 
     def most(ranges: Ranges) -> int:
-        deals = [deal_cells(problem, ranges, rank, key) for key in deal_keys(ranges) for rank in range(2)]
-        return max(len(deal.numbers) for deal in deals)
+        return max(len(deal.numbers) for key in deal_keys(ranges) for deal in dealt(problem, ranges, key))
 
     assert most(ranges) < 0.7 * tensor.n_cells
     assert most(cut_ranges(tensor, ModelConfig(), 2, 10**9)) > 0.95 * tensor.n_cells
     assert cut_ranges(tensor, ModelConfig(), 1).dealt == (True, False, False)  # one worker has nobody to share with
+
+
+def test_cells_behind_a_range_complete_the_chunks_that_begin_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "PIECE", 400)  # 20 cells
+    monkeypatch.setattr("ringleader.shares.deal.CHUNK", 16)
+    monkeypatch.setattr("ringleader.shares.deal.LIKELIHOOD_PIECE", 16)
+    problem = small_problem()
+    codes, ranges = problem.tensor.coordinates, cut_ranges(problem.tensor, problem.config, 3, 30)
+    for rank, found in enumerate(dealt(problem, ranges, deal_keys(ranges)[0])):
+        first, last = ranges.cells[rank : rank + 2].tolist()
+        expected = {*range(first, last), *range(last, min(-(-last // 16) * 16, len(codes)))}
+        for mode in (3, 4):
+            for entity in range(SIZES[mode]):
+                own = np.flatnonzero(codes[:, mode] == entity)
+                begun = [own[a : a + 16] for a in range(0, len(own), 16) if first <= own[a] < last]
+                expected |= {int(cell) for chunk in begun for cell in chunk}
+        assert set(found.numbers[: found.own].tolist()) == set(range(first, last))
+        assert found.numbers.tolist() == sorted(expected)
+        np.testing.assert_array_equal(found.codes, codes[found.numbers])
+    for rank, found in enumerate(dealt(problem, ranges, 1)):
+        own = np.flatnonzero((codes[:, 1] >= ranges.bounds[1][rank]) & (codes[:, 1] < ranges.bounds[1][rank + 1]))
+        np.testing.assert_array_equal(found.numbers, own)
+        np.testing.assert_array_equal(found.codes, codes[own])
+        assert found.own == len(own)
 
 
 @pytest.mark.parametrize(

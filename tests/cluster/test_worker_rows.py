@@ -15,6 +15,8 @@ from test_cluster_reading import review_files
 import ringleader as rl
 from ringleader.errors import WorkerLost
 from ringleader.learners.cluster import ClusterLearner
+from ringleader.runtime import mapped
+from ringleader.shares import rows
 from ringleader.snapshot import pieces, place
 
 SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 3, "threads": 1, "random_state": 3}
@@ -126,6 +128,23 @@ def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path
         assert str(model.explain("reviewer", name)) == str(alone.explain("reviewer", name))
         assert model.snapshot_.signals.strangers.ratios.tolist() == alone.snapshot_.signals.strangers.ratios.tolist()
         assert model.snapshot_.verdicts(model.cores()) == alone.snapshot_.verdicts(alone.cores())
+
+
+def test_the_driver_has_reviews_and_state_in_files_and_works_on_them_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path
+) -> None:
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
+    monkeypatch.setattr(mapped, "PIECE", 2000)
+    monkeypatch.setattr(rows, "SENT", 2000)
+    states = []
+    rl.RingDetector(**SETTINGS).fit(
+        reviews, checkpoint=tmp_path / "two", runtime=InProcess(2), callback=lambda info: states.append(info.state)
+    )
+    assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+    assert len(states) == SETTINGS["epochs"]
+    assert all(mapped.is_mapped(state.factors) for state in states)
+    tensor = rl.read_reviews(reviews, runtime=InProcess(2))
+    assert all(mapped.is_mapped(array) for array in (tensor.coordinates, tensor.counts, tensor.exact))
 
 
 def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:

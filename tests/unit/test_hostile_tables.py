@@ -14,6 +14,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, SchemaError, SettingsError, StorageError
+from ringleader.runtime import mapped
 from ringleader.tables import row_reader
 from ringleader.tensor import sparse
 
@@ -259,7 +260,7 @@ def test_a_full_disk_under_mapped_arrays_is_said_plainly(monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sparse, "MAP_FROM_BYTES", 0)
-    monkeypatch.setattr(sparse, "reserve", full)
+    monkeypatch.setattr(mapped, "reserve", full)
     with pytest.raises(StorageError, match="No space left on device"):
         sparse.SparseTensor.from_arrays([[0, 1], [1, 0]]).grouping(0)
 

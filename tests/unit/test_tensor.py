@@ -8,6 +8,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import SettingsError
+from ringleader.runtime.mapped import is_mapped
 from ringleader.tables import coding
 from ringleader.tensor import encode, merge, sparse
 from ringleader.tensor.sparse import SparseTensor
@@ -43,7 +44,7 @@ def test_groupings_hold_the_cells_of_each_entity(threshold: int, monkeypatch: py
     for mode in tensor.modes:
         k = tensor.mode_index(mode)
         offsets, cells = tensor.grouping(mode)
-        assert isinstance(cells, np.memmap) == (threshold == 0)
+        assert is_mapped(cells) == (threshold == 0)
         assert np.array_equal(cells, np.argsort(tensor.coordinates[:, k], kind="stable"))
         for n in range(tensor.shape[k]):
             assert np.array_equal(cells[offsets[n] : offsets[n + 1]], np.flatnonzero(tensor.coordinates[:, k] == n))

@@ -13,14 +13,16 @@ import numpy.typing as npt
 
 from ringleader.arrays import Codes, Floats
 from ringleader.kernels.layout import STATISTICS, Blocks, Rule, Statistics, Terms, View
+from ringleader.runtime.mapped import pieces
 
 
 def check_tuples(codes: npt.NDArray[Any], sizes: npt.ArrayLike) -> None:
     """Codes (n, K) name entities that their modes have: column k from 0 to below ``sizes[k]``."""
     if codes.ndim != 2 or codes.shape[1] != len(np.asarray(sizes)):
         raise ValueError(f"codes have shape {codes.shape}; there must be one column for each of {np.size(sizes)} modes")
-    for k, size in enumerate(np.asarray(sizes)):
-        _within(codes[:, k], int(size), f"codes of mode {k}")
+    for piece in pieces(codes):
+        for k, size in enumerate(np.asarray(sizes)):
+            _within(codes[piece, k], int(size), f"codes of mode {k}")
 
 
 def check_view(view: View) -> None:

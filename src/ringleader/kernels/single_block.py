@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ringleader.arrays import Factors, Floats
 from ringleader.kernels.layout import FISHER, GRADIENT, STATISTICS, Rule, Statistics, Terms
 from ringleader.kernels.logistic import expected_omega, fisher_weight, logistic
+from ringleader.runtime.machine import leave_mapped
 
 TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
 ROUNDING = 1e-12  # of a coordinate: what a step leaves of less is zero, else the last bits of sums would decide
@@ -52,6 +53,7 @@ def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) 
             learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
             variance = xp.maximum(learned, rule.floor)
             total -= float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
+        leave_mapped()
     return total
 
 
@@ -60,6 +62,7 @@ def column_squares(rows: Factors, piece: int = 65536) -> Floats:
     total = np.zeros(rows.shape[1])
     for first in range(0, len(rows), piece):
         total += np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
+        leave_mapped()
     return total
 
 

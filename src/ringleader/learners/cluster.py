@@ -29,9 +29,10 @@ from ringleader.model.priors import labelled_evidence
 from ringleader.model.problem import Problem
 from ringleader.model.remembered import Remembered
 from ringleader.model.state import State
+from ringleader.runtime.mapped import copy_rows, mapped_array, mapped_rows
 from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
-from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys
+from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys, joined_deals
 from ringleader.shares.part import Rows, joined
 from ringleader.shares.rows import CARRIED, write_state
 from ringleader.tensor.sparse import SparseTensor
@@ -168,20 +169,20 @@ class ClusterLearner:
         if self._dealt is not problem:
             self._deal(problem)
         if self._held is not state:
-            self.workers.run(_hold_rows, [(self._rows(state, rank),) for rank in range(self.workers.count)])
+            self.workers.run(_hold_rows, ((self._rows(state, rank),) for rank in range(self.workers.count)))
             self._held = state
 
     def _deal(self, problem: Problem) -> None:
         self.ranges = cut_ranges(problem.tensor, problem.config, self.workers.count, self.dealt_from)
-        pool = negative_pool(problem, problem.tensor.coordinates)
+        pool = mapped_rows([negative_pool(problem, problem.tensor.coordinates)])
         config = dataclasses.replace(problem.config, threads=self.workers.threads)
-        ranks = range(self.workers.count)
-        self.workers.run(
-            _open_part,
-            [(self.ranges, config, problem.targets, pool, chunk_places(problem, self.ranges, rank)) for rank in ranks],
-        )
+        chunks = chunk_places(problem, self.ranges)
+        self.workers.run(_open_part, [(self.ranges, config, problem.targets, pool, own) for own in chunks])
+        alike = None if problem.weighted else problem.weights
         for key in deal_keys(self.ranges):
-            self.workers.run(_hold_cells, [(key, deal_cells(problem, self.ranges, rank, key)) for rank in ranks])
+            for deals in deal_cells(problem, self.ranges, key, chunks):
+                self.workers.run(_take_cells, [(deal,) for deal in deals])
+            self.workers.run(_hold_cells, [(key, alike)] * self.workers.count)
         self._dealt = problem
 
     def _rows(self, state: State, rank: int) -> Rows:
@@ -211,19 +212,19 @@ class ClusterLearner:
         return np.concatenate([np.zeros(0), *by_target])
 
     def _collected(self, before: State, parts: list[Rows]) -> State:
-        """The state of all workers together, with arrays of its own."""
+        """The state of all workers together, with arrays of its own; its rows are in temporary files."""
         common = parts[0].common
-        factors = np.empty_like(before.factors)
-        second, first = np.empty_like(before.second), np.empty_like(before.first)
+        factors, second, first = (mapped_array(getattr(before, n).shape, getattr(before, n).dtype) for n in CARRIED)
         for mode in range(before.modes):
             begin = int(before.starts[mode])
             for rank, part in enumerate(parts):
                 low, high = self.ranges.own(mode, rank)
                 mine = part.factors[mode]
-                factors[begin + low : begin + high] = mine if self.ranges.dealt[mode] else mine[low:high]
+                own = slice(begin + low, begin + high)
+                copy_rows(mine if self.ranges.dealt[mode] else mine[low:high], factors[own])
                 if len(before.first):
-                    second[begin + low : begin + high] = part.second[mode]
-                    first[begin + low : begin + high] = part.first[mode]
+                    copy_rows(part.second[mode], second[own])
+                    copy_rows(part.first[mode], first[own])
         if len(before.first):
             second[-1:], first[-1:] = common.second, common.first
         copies = {
@@ -277,10 +278,15 @@ def _open_part(
     memory["part"] = Part(peers, ranges, problem, np.array(pool), chunks)
 
 
-def _hold_cells(memory: dict[str, Any], peers: Peers, key: int, cells: Deal) -> None:
-    """In a worker: take cells. They are copied out of the memory in which they came, which is small."""
+def _take_cells(memory: dict[str, Any], peers: Peers, cells: Deal) -> None:
+    """In a worker: take some cells. They are copied out of the memory in which they came, which is small."""
     arrays = {name: np.array(value) for name, value in cells._asdict().items() if name != "own"}
-    memory["part"].hold(key, Deal(own=cells.own, **arrays))
+    memory.setdefault("dealt", []).append(Deal(own=cells.own, **arrays))
+
+
+def _hold_cells(memory: dict[str, Any], peers: Peers, key: int, weights: Floats | None) -> None:
+    """In a worker: hold the cells that were taken. weights : (1,) where all weigh alike"""
+    memory["part"].hold(key, joined_deals(memory.pop("dealt"), weights))
 
 
 def _hold_rows(memory: dict[str, Any], peers: Peers, rows: Rows) -> None:

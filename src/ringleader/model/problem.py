@@ -20,6 +20,7 @@ from ringleader.kernels.protocol import Backend, get_backend, unavailable
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.model.remembered import Remembered
+from ringleader.runtime.mapped import pieces
 from ringleader.tensor.sparse import SparseTensor
 
 HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1 down
@@ -222,7 +223,7 @@ def _start_rows(rows: Mapping[int, npt.ArrayLike], tensor: SparseTensor, config:
             raise SettingsError(
                 f"start rows of mode {mode} have shape {array.shape}; give one row of {config.rank} per entity"
             )
-        if not np.isfinite(array).all():
+        if not all(np.isfinite(array[piece]).all() for piece in pieces(array)):
             raise SettingsError(f"start rows of mode {mode} hold numbers that are not finite")
         checked[int(mode)] = read_only(array.copy()) if array.flags.writeable else array
     return checked

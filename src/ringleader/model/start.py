@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.arrays import Factors
 from ringleader.model.problem import Problem
 from ringleader.model.state import State
+from ringleader.runtime.mapped import pieces
 
 LEVEL = 0.8
 """Where rows start beside given ones. Chosen over 0.5 and random starts on one medium market only: re-measure."""
@@ -16,8 +21,8 @@ FARTHEST = 3.65
 a logarithm of the C library, whose last bits depend on the processor."""
 
 
-def start_state(problem: Problem) -> State:
-    """The first state of a fit.
+def start_state(problem: Problem, empty: Callable[[tuple[int, ...], npt.DTypeLike], Factors] = np.empty) -> State:
+    """The first state of a fit. empty : makes the array of its rows
 
     ``half-normal``: u = |N(0.5, 0.3)|, its ends cut off, lambda = 1 (model.md section 6). ``uniform``: u ~ U(0, 1),
     lambda ~ U(0.5, 1.5), for the published settings. ``lockstep``: the rows that were given tell the components apart,
@@ -27,26 +32,29 @@ def start_state(problem: Problem) -> State:
     config = problem.config
     generator = np.random.default_rng([config.seed, 0x57A27])
     shape, dtype = (problem.rows, config.rank), np.dtype(config.dtype)
-    if config.start == "uniform":
-        factors = generator.uniform(0, 1, shape)
-        component_weights = generator.uniform(0.5, 1.5, config.rank)
-    elif config.start == "lockstep" and problem.start_rows:
-        factors = np.full(shape, LEVEL, dtype)
-        component_weights = np.ones(config.rank)
-    else:
-        drawn = generator.standard_normal(shape)
-        factors = np.abs(0.5 + 0.3 * np.clip(drawn, -FARTHEST, FARTHEST, out=drawn))
-        component_weights = np.ones(config.rank)
+    factors, level = empty(shape, dtype), config.start == "lockstep" and bool(problem.start_rows)
+    for piece in pieces(factors):  # one after the other they are drawn as all at once
+        some = factors[piece]
+        if config.start == "uniform":
+            some[:] = generator.uniform(0, 1, some.shape)
+        elif level:
+            some[:] = LEVEL
+        else:
+            drawn = generator.standard_normal(some.shape)
+            some[:] = np.abs(0.5 + 0.3 * np.clip(drawn, -FARTHEST, FARTHEST, out=drawn))
+    uniform = config.start == "uniform"
+    component_weights = generator.uniform(0.5, 1.5, config.rank) if uniform else np.ones(config.rank)
     starts = np.concatenate([problem.starts, [problem.rows]]).astype(np.int64)
     for mode, rows in problem.start_rows.items():
         own = factors[starts[mode] : starts[mode + 1]]
-        if problem.nonnegative(mode):
-            np.maximum(rows, 0, out=own, casting="same_kind")
-        else:
-            own[:] = rows
+        for piece in pieces(rows):
+            if problem.nonnegative(mode):
+                np.maximum(rows[piece], 0, out=own[piece], casting="same_kind")
+            else:
+                own[piece] = rows[piece]
     carried = problem.rows + 1 if config.learner == "online-em" else 0
     state = State(
-        factors=factors.astype(dtype, copy=False),
+        factors=factors,
         starts=starts,
         component_weights=component_weights,
         shrinkage=np.ones(config.rank),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ringleader.arrays import Factors, Floats, Numbers
 from ringleader.errors import ModelFileError, NumericalError
+from ringleader.runtime.mapped import pieces
 
 LATER = ("evidence", "evidence_slopes")
 """Arrays that states of models before version 1.1 do not have: their heads read rows alone."""
@@ -84,7 +85,7 @@ class State:
         for name in ("factors", "component_weights", "shrinkage", "heads", "noise", "first", "evidence_slopes"):
             array = getattr(self, name)
             # The sum of finite numbers may overflow only where they are useless too; it is one pass without a mask.
-            if array.size and not np.isfinite(np.sum(array, dtype=np.float64)):
+            if not all(np.isfinite(np.sum(array[piece], dtype=np.float64)) for piece in pieces(array)):
                 raise NumericalError(
                     f"{name} left the finite numbers in sweep {self.sweep}; "
                     "use a smaller step, fewer components or another start"

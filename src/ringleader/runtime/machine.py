@@ -11,10 +11,12 @@ import ctypes
 import errno
 import hashlib
 import math
+import mmap
 import os
 import platform
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -47,6 +49,9 @@ shared memory that it has."""
 SHARED_MEMORY = "/dev/shm/"
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
+
+MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""Temporary files that are mapped into the memory of this process (``runtime/mapped.py``)."""
 
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """How a system or a file system says that it cannot reserve blocks."""
@@ -247,12 +252,21 @@ def resident_memory() -> ResidentMemory:
         return ResidentMemory(0, 0)
 
 
+def leave_mapped() -> None:
+    """Let go of the pages of mapped temporary files that this process has read or written; the files have them."""
+    for mapping in list(MAPPED):
+        if hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+
 def leave_shared() -> None:
-    """Let go of the pages of shared memory under ``SHARED_MEMORY`` that this process has read or written.
+    """Let go of the pages of shared memory under ``SHARED_MEMORY``, and of mapped files, that this process has read or
+    written.
 
     They stay what they are, and are there again when they are used. Ray's messages lie in such memory; what a process
     has seen of it would count as its own to the end.
     """
+    leave_mapped()
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL(None, use_errno=True)
         for line in MAPPINGS.read_text().splitlines():

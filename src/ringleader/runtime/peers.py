@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -216,9 +216,10 @@ class Workers(Runtime, Protocol):
     restarts: int  # how often they were started anew: what they held before is gone
     watch: Watch | None  # called after every exchange
 
-    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def run(self, call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         """``call(memory, peers, *arguments[p])`` in every worker p; their results in order.
 
+        Arguments are asked for one after the other, and let go of: an iterator never has those of all in memory.
         Raises ``WorkerLost`` where a worker is gone; then ``restart`` makes new ones, with nothing in memory. There may
         be fewer of them: where a node is gone, those that are left do the work of all.
         """

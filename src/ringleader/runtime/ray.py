@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,15 @@ from ringleader.errors import (
     WorkerLost,
     warn_of,
 )
-from ringleader.runtime.machine import command_line, memory_limit, processors, return_memory
-from ringleader.runtime.peers import Watch, Worker
+from ringleader.runtime.machine import (
+    command_line,
+    leave_shared,
+    memory_limit,
+    processors,
+    resident_memory,
+    return_memory,
+)
+from ringleader.runtime.peers import LEAVE_FROM, Watch, Worker
 from ringleader.settings import Number, Settings, Text, Whole
 from ringleader.wording import counted
 
@@ -188,7 +195,7 @@ class RayWorkers:
             self.ray.kill(actor, no_restart=True)
         self.actors = []
 
-    def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def run(self, call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         try:
             return self._run(call, arguments)
         except WorkerLost:
@@ -198,13 +205,14 @@ class RayWorkers:
             self._get([actor.abandon.remote() for actor in self.actors])
             raise
 
-    def _run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _run(self, call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         size, ranks = self.count + 1, range(self.count)
         named = call.__name__.strip("_").replace("_", " ")  # as Ray's dashboard lists it
-        answers = [
-            _as_list(actor.start.options(num_returns=size, name=named).remote(call, *own))
-            for actor, own in zip(self.actors, arguments, strict=True)
-        ]
+        answers, each = [], iter(arguments)
+        for actor in self.actors:
+            answers.append(_as_list(actor.start.options(num_returns=size, name=named).remote(call, *next(each))))
+            if resident_memory().shared > LEAVE_FROM:  # they are on their way
+                leave_shared()
         for exchanges in itertools.count():
             ended = self._get([answer[0] for answer in answers])
             if self.watch is not None:

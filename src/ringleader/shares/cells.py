@@ -40,6 +40,10 @@ class DealtCells(NamedTuple):
     bounds: tuple[Numbers, ...]  # of each mode (P + 1,)
     n_cells: int  # of all processes
 
+    def without_rows(self) -> DealtCells:
+        """The same without codes and counts."""
+        return self._replace(codes=self.codes[:0], counts=self.counts[:0])
+
 
 class CellShare:
     """The cells of the entities of one mode that this process owns.
@@ -70,8 +74,8 @@ class CellShare:
 
     @classmethod
     def received(cls, peers: Peers, cells: DealtCells) -> CellShare:
-        """The share of a process from what was sent to it; copied out of the memory in which it came."""
-        tensor = SparseTensor(np.array(cells.codes), np.array(cells.counts), cells.vocabularies)
+        """The share of a process from what was sent to it."""
+        tensor = SparseTensor(cells.codes, cells.counts, cells.vocabularies)
         return cls(tensor, peers, cells.bounds, n_cells=cells.n_cells)
 
     @property
@@ -339,7 +343,7 @@ def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:
         run = run_length(size)
         places = np.arange(0, size + run, run)[: -(-size // run) + 1]
         places[-1] = size
-        cost = np.bincount(tensor.coordinates[:, mode], minlength=size) + 1
+        cost = tensor.cells_of_each(mode) + 1
         before = np.concatenate([[0], np.cumsum(cost)])[places]
         inner = np.searchsorted(before, before[-1] * np.arange(1, workers) / workers)
         bounds.append(np.concatenate([[0], places[inner], [size]]).astype(np.int64))
@@ -348,7 +352,7 @@ def cut_entities(tensor: SparseTensor, workers: int) -> tuple[Numbers, ...]:
 
 def deal_shares(tensor: SparseTensor, bounds: tuple[Numbers, ...]) -> list[DealtCells]:
     """The cells of each worker's entities of the first mode."""
-    places = np.searchsorted(tensor.coordinates[:, 0], bounds[0])
+    places = tensor.first_cells(bounds[0])
     nameless = tuple(
         Vocabulary(v.mode, v.kind, pa.nulls(len(v)) if v.kind in ("id", "category") else v.values, v.bin_seconds)
         for v in tensor.vocabularies

@@ -56,7 +56,7 @@ def cut_ranges(tensor: SparseTensor, config: ModelConfig, workers: int, dealt_fr
     """
     bounds, dealt = [], []
     for mode, size in enumerate(tensor.shape):
-        degrees = np.bincount(tensor.coordinates[:, mode], minlength=size)  # without laying out who has which cells
+        degrees = tensor.cells_of_each(mode)
         cost = np.concatenate([[0], np.cumsum(degrees + 1)])
         wanted = cost[-1] * np.arange(1, workers) / workers
         inner = np.searchsorted(cost, wanted)
@@ -67,7 +67,7 @@ def cut_ranges(tensor: SparseTensor, config: ModelConfig, workers: int, dealt_fr
     cells = np.linspace(0, tensor.n_cells, workers + 1).astype(np.int64)
     if dealt[0]:
         # Cells are sorted by their first code: those of a range of entities are a range of cells.
-        cells = np.searchsorted(tensor.coordinates[:, 0], bounds[0])
+        cells = tensor.first_cells(bounds[0])
     return Ranges(tensor.shape, tensor.n_cells, tuple(bounds), tuple(dealt), np.asarray(cells, np.int64))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.runtime.machine import leave_shared
-from ringleader.runtime.peers import Peers, gather
+from ringleader.runtime.peers import Peers, Workers, gather
 from ringleader.shares.part import Part, Rows
 from ringleader.shares.ranges import Ranges
 
@@ -19,6 +20,9 @@ CARRIED = ("factors", "second", "first")
 
 LARGE_BLOCK = 2**23
 """Bytes of a block from which the memory in which it came is let go of before the next is read."""
+
+SENT = 2**23
+"""Bytes of rows that are sent to a worker at a time: the driver has each message in memory, and a copy of it."""
 
 Array = npt.NDArray[Any]
 Span = tuple[int, int]
@@ -45,6 +49,23 @@ def elsewhere(parts: Sequence[HeldRows]) -> Array:
     none = parts[0].none
     nothing = np.nan if none.dtype.kind == "f" else np.iinfo(none.dtype).min
     return np.broadcast_to(np.array(nothing, none.dtype), (sum(part.rows for part in parts), *none.shape[1:]))
+
+
+def send_rows(workers: Workers, name: str, arrays: Sequence[Sequence[Array]]) -> None:
+    """Have every worker p hold copies of ``arrays[p]``, of equally many rows each, under a name in its memory."""
+    row = max(sum(array.itemsize * math.prod(array.shape[1:]) for array in own) for own in arrays)
+    step = max(1, SENT // max(row, 1))
+    for start in range(0, max(1, *(len(own[0]) for own in arrays)), step):
+        here = slice(start, start + step)
+        workers.run(_take_rows, ((name, len(own[0]), start, [array[here] for array in own]) for own in arrays))
+
+
+def _take_rows(memory: dict[str, Any], peers: Peers, name: str, rows: int, start: int, parts: Sequence[Array]) -> None:
+    """In a worker: some rows, from ``start`` on, of arrays that have so many."""
+    if start == 0:
+        memory[name] = [np.empty((rows, *part.shape[1:]), part.dtype) for part in parts]
+    for whole, part in zip(memory[name], parts, strict=True):
+        whole[start : start + len(part)] = part
 
 
 def write_state(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from ringleader.arrays import Factors, Numbers
 from ringleader.errors import WorkerLost
+from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers, Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
+from ringleader.shares.rows import send_rows
 from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep, start_rows
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.sparse import SparseTensor
@@ -51,7 +51,7 @@ class ClusterSignals:
             return [(self.bounds[self.actor], rank, seed, dtype)] * self.workers.count
 
         rows = self.run(_start_rows, arguments, before=[self.need_lockstep], cells=False)
-        return None if rows[0] is None else np.concatenate(rows)
+        return None if rows[0] is None else mapped_rows(rows)
 
     @property
     def cells(self) -> list[slice]:
@@ -61,7 +61,7 @@ class ClusterSignals:
     @property
     def edges(self) -> list[int]:
         """The first cell of each worker, and the number of cells."""
-        places: list[int] = np.searchsorted(self.tensor.coordinates[:, 0], self.bounds[0]).tolist()
+        places: list[int] = self.tensor.first_cells(self.bounds[0]).tolist()
         return places
 
     def release(self, results: Iterable[str] = ()) -> None:
@@ -102,7 +102,9 @@ class ClusterSignals:
     def _deal(self) -> None:
         """Have the workers hold their cells."""
         if not self._dealt:
-            self.workers.run(_hold, [(cells,) for cells in deal_shares(self.tensor, self.bounds)])
+            shares = deal_shares(self.tensor, self.bounds)
+            send_rows(self.workers, "sent", [(cells.codes, cells.counts) for cells in shares])
+            self.workers.run(_hold, [(cells.without_rows(),) for cells in shares])
             self._dealt = True
 
     def need_lockstep(self) -> None:
@@ -124,8 +126,9 @@ class ClusterSignals:
 
 
 def _hold(memory: dict[str, Any], peers: Peers, cells: DealtCells) -> None:
-    """In a worker: take cells."""
-    memory["cells"] = CellShare.received(peers, cells)
+    """In a worker: take cells, whose rows came before."""
+    codes, counts = memory.pop("sent")
+    memory["cells"] = CellShare.received(peers, cells._replace(codes=codes, counts=counts))
 
 
 def _release(memory: dict[str, Any], peers: Peers, names: Iterable[str]) -> None:

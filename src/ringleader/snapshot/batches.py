@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.runtime.mapped import pieces
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.version import __version__
 
@@ -61,7 +62,8 @@ def content_of(reviews: SparseTensor) -> str:
     arrays = (reviews.coordinates, reviews.counts, *(() if reviews.exact is None else (reviews.exact,)))
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
+        for piece in pieces(array):
+            digest.update(np.ascontiguousarray(array[piece]).data)
     return digest.hexdigest()
 
 

@@ -30,6 +30,7 @@ from ringleader.model.start import start_state
 from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import return_memory
+from ringleader.runtime.mapped import mapped_array
 from ringleader.runtime.peers import Runtime, Workers, started
 from ringleader.signals.cluster import FOUND, SOURCES, ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
@@ -172,7 +173,7 @@ def _learn(
         covariates=covariates,
         reading=how_it_was_read(tensor),
         report=tensor.report.as_dict() if tensor.report is not None else None,
-        state=start_state(problem) if state is None else state,
+        state=start_state(problem, np.empty if workers is None else mapped_array) if state is None else state,
         history=() if old is None else tuple(old.meta["history"]),
         complete=False,
         resumed_from=None if state is None else state.sweep,

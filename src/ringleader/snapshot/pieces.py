@@ -15,6 +15,7 @@ import numpy.typing as npt
 from safetensors.numpy import save_file
 
 from ringleader.errors import ModelFileError
+from ringleader.runtime.machine import leave_mapped
 from ringleader.snapshot.place import Entry, Place
 
 LARGEST = 1 << 27
@@ -75,7 +76,9 @@ def file_name(part: str, generation: int, number: int, count: int) -> str:
 def write_piece(place: Place, name: str, arrays: Arrays) -> Entry:
     """Writes the arrays of one piece."""
     whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-    return place.write(name, lambda path: save_file(whole, path))
+    entry = place.write(name, lambda path: save_file(whole, path))
+    leave_mapped()
+    return entry
 
 
 def piece_of(arrays: Arrays, span: Mapping[str, tuple[int, int]]) -> dict[str, npt.NDArray[Any]]:

@@ -16,6 +16,7 @@ from ringleader.kernels.protocol import unavailable
 from ringleader.known.covariates import UserCovariates
 from ringleader.known.labels import Labels
 from ringleader.model.config import ModelConfig
+from ringleader.runtime.mapped import pieces
 from ringleader.runtime.stores import local_path
 from ringleader.snapshot import folder as model_folder
 from ringleader.snapshot.batches import batch_with, batches_from
@@ -128,7 +129,8 @@ def tensor_fingerprint(tensor: SparseTensor) -> str:
         digest.update(json.dumps([v.mode, v.kind, len(v), v.bin_seconds, v.edges]).encode())
         digest.update(pa.record_batch([v.values], names=["value"]).serialize())
     for array in (tensor.coordinates, tensor.counts):
-        digest.update(np.ascontiguousarray(array).data)
+        for piece in pieces(array):
+            digest.update(np.ascontiguousarray(array[piece]).data)
     return digest.hexdigest()
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.errors import InputError, SettingsError, warn_of
+from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.advice import count_notes, encoding_notes
@@ -181,8 +182,9 @@ def _read_on(workers: Workers, source: Any, strict: bool, how: dict[str, Any]) -
     for parts in zip(*vocabularies, strict=True):
         text = parts[0].kind in ("id", "category")
         together.append(replace(parts[0], values=pa.concat_arrays([p.values for p in parts])) if text else parts[0])
-    times = None if exact[0] is None else np.concatenate(exact)
-    return SparseTensor(np.concatenate(coordinates), np.concatenate(counts), tuple(together), reports[0], times)
+    folder = how["temp_directory"]
+    cells, times = mapped_rows(coordinates, folder), None if exact[0] is None else mapped_rows(exact, folder)
+    return SparseTensor(cells, mapped_rows(counts, folder), tuple(together), reports[0], times)
 
 
 def _read_share(memory: dict[str, Any], peers: Peers, source: str, strict: bool, how: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ same table gives the same tensor whatever the order of its rows.
 
 from __future__ import annotations
 
-import tempfile
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.counters import mixed
-from ringleader.errors import SettingsError, StorageError
-from ringleader.runtime.machine import reserve
+from ringleader.errors import SettingsError
+from ringleader.runtime.mapped import mapped_array, pieces
 from ringleader.tables.check import CheckReport
 from ringleader.tables.schema import names_a_rating
 from ringleader.tensor.vocabulary import Vocabulary
@@ -158,7 +158,7 @@ class SparseTensor:
     @property
     def n_reviews(self) -> int:
         """How many rows of the table there are."""
-        return int(self.counts.sum())
+        return sum(int(self.counts[piece].sum()) for piece in pieces(self.counts))
 
     @property
     def binned_modes(self) -> tuple[str, ...]:
@@ -181,6 +181,22 @@ class SparseTensor:
     def vocabulary(self, mode: str | int) -> Vocabulary:
         """Entities and codes of a mode."""
         return self.vocabularies[self.mode_index(mode)]
+
+    def cells_of_each(self, mode: int, first: int = 0, last: int | None = None) -> npt.NDArray[np.int64]:
+        """Cells of each entity of a mode among cells ``first`` to below ``last``, (n_k,), without laying them out."""
+        counts = np.zeros(self.shape[mode], np.int64)
+        codes = self.coordinates[first:last]
+        for piece in pieces(codes):
+            if piece.stop - piece.start < len(counts):
+                np.add.at(counts, codes[piece, mode], 1)
+            else:
+                counts += np.bincount(codes[piece, mode], minlength=len(counts))
+        return counts
+
+    def first_cells(self, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The first cell that has such a code of the first mode, or a larger one, for each of some codes."""
+        column = self.coordinates[:, 0]
+        return np.array([bisect_left(column, code) for code in np.asarray(codes).tolist()], np.int64)
 
     def degrees(self, mode: str | int) -> npt.NDArray[np.int64]:
         """Cells of each entity of a mode, (n_k,)."""
@@ -268,7 +284,7 @@ def _sort_piece(exact: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> 
 def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     """The same, with the large array in a file that goes when the tensor goes."""
     grouping = group_codes(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
-    (cells,) = _mapped_arrays([((tensor.n_cells,), np.int32)])
+    cells = mapped_array((tensor.n_cells,), np.int32)
     cells[:] = grouping.cells
     return _read_only(grouping.offsets, cells)
 
@@ -277,28 +293,8 @@ def mapped(
     n_cells: int, n_modes: int, n_reviews: int, folder: Path
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Coordinates, counts and exact values of zeros in memory-mapped files, for tables larger than memory."""
-    wanted = [((n_cells, n_modes), np.int32), ((n_cells,), np.int64), ((n_reviews,), np.int64)]
-    coordinates, counts, exact = _mapped_arrays(wanted, folder)
-    return coordinates, counts, exact
-
-
-def _mapped_arrays(wanted: list[tuple[tuple[int, ...], Any]], folder: Path | None = None) -> list[npt.NDArray[Any]]:
-    """Arrays in unlinked temporary files: the space comes back when the last view of them goes."""
-    arrays: list[npt.NDArray[Any]] = []
-    for shape, kind in wanted:
-        if 0 in shape:
-            arrays.append(np.empty(shape, kind))
-            continue
-        try:
-            with tempfile.TemporaryFile(prefix="ringleader-", dir=folder) as handle:
-                reserve(handle, int(np.prod(shape)) * np.dtype(kind).itemsize)
-                arrays.append(np.memmap(handle, dtype=kind, mode="w+", shape=shape))
-        except OSError as error:
-            raise StorageError(
-                f"cannot keep the tensor in temporary files: {error.strerror or error}; "
-                "free some space or choose another folder with --temp-directory"
-            ) from error
-    return arrays
+    coordinates, counts = mapped_array((n_cells, n_modes), np.int32, folder), mapped_array((n_cells,), np.int64, folder)
+    return coordinates, counts, mapped_array((n_reviews,), np.int64, folder)
 
 
 def _read_only(offsets: npt.NDArray[np.int64], cells: npt.NDArray[np.int32]) -> Grouping:

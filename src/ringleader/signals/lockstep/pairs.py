@@ -26,6 +26,7 @@ from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.machine import processors
+from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
@@ -262,7 +263,7 @@ def joined_lockstep(parts: Sequence[Lockstep], cells: int) -> Lockstep:
         Side(HeldGraph.joined([getattr(part, name).graph for part in parts]), nothing, nothing)
         for name in ("both", "boost", "attack")
     )
-    both = replace(both, direct=np.concatenate([part.both.direct for part in parts]))
+    both = replace(both, direct=mapped_rows([part.both.direct for part in parts]))
     single = HeldGraph.joined([part.single for part in parts])
     return replace(
         parts[0], both=both, boost=boost, attack=attack, single=single, pull=nothing, crowded_attacks=nothing
