@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from ringleader.arrays import Floats
-from ringleader.judge.basis import Ranks, rank_all, side_by_side
+from ringleader.judge.basis import Ranks, rank_all
 from ringleader.judge.binary import blind_likelihood, fit_binary
-from ringleader.judge.head import Head, Judgement, head_table
+from ringleader.judge.head import Head, HeadTable, Judgement, head_table
 from ringleader.judge.inputs import Inputs, associations, label_free_inputs, with_association
 from ringleader.judge.neighbours import (
     LEAST_GAIN,
@@ -48,7 +48,7 @@ class LabelFree:
     ) -> None:
         self.signals, self.columns = signals, columns
         self._inputs = {} if inputs is None else inputs
-        self._ranks: dict[int, Ranks] = {}
+        self._ranks: dict[int, tuple[Ranks, Ranks]] = {}
 
     @found_once
     def ties(self) -> Ties:
@@ -77,16 +77,16 @@ class LabelFree:
         if held is not None and mode not in self._inputs:
             self._inputs[mode] = held
 
-    def ranks(self, mode: int) -> Ranks:
-        """Those of the inputs, and of the suspicion as the last of them."""
+    def ranks(self, mode: int) -> tuple[Ranks, Ranks]:
+        """Those of the inputs, and of the suspicion."""
         if mode not in self._ranks:
             own = self.inputs(mode).ranks
             assert own is not None  # label-free inputs are ranked
             own.column_means(HeadSettings().knots)  # once, and not for each head
-            self._ranks[mode] = side_by_side(own, rank_all(self.signals.suspicion(mode).score[:, None], own.peers))
+            self._ranks[mode] = own, rank_all(self.signals.suspicion(mode).score[:, None], own.peers)
         return self._ranks[mode]
 
-    def ranks_of(self, modes: Sequence[int]) -> dict[int, Ranks]:
+    def ranks_of(self, modes: Sequence[int]) -> dict[int, tuple[Ranks, Ranks]]:
         """Those of several modes, found side by side."""
         self.find_inputs(modes)
         return dict(zip(modes, Threads().map(self.ranks, modes), strict=True))
@@ -186,12 +186,18 @@ class Judge:
         # Two at once in a thread each: to go through a graph with half of the columns takes most of the time of all.
         flows = [_in_one_thread(let_flow_first), _in_one_thread(let_flow)] if always else [let_flow]
         self.label_free.find_inputs(modes, flows)
-        head = self._fit(target, self.inputs(target.mode, target.name, always))
-        if may and not always:
-            other = self._fit(target, self.inputs(target.mode, target.name, True))
-            if _labels_likelihood(other) - _labels_likelihood(head) >= LEAST_GAIN:
-                return other
-        return head
+        inputs = self.inputs(target.mode, target.name, always)
+        table = self._table(target, inputs)
+        head = self._fit(target, table)
+        if not may or always:
+            return replace(head, ranks=table.ranks)
+        del table  # the ranks of all entities are there for one head at a time
+        table = self._table(target, self.inputs(target.mode, target.name, True))
+        other = self._fit(target, table)
+        if _labels_likelihood(other) - _labels_likelihood(head) >= LEAST_GAIN:
+            return replace(other, ranks=table.ranks)
+        del table
+        return replace(head, ranks=self._table(target, inputs).ranks)
 
     def judgement(self, index: int) -> Judgement:
         """What the head of a target says of every entity of its mode."""
@@ -220,22 +226,28 @@ class Judge:
         judge.take_over(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
         return judge
 
-    def _fit(self, target: Target, inputs: Inputs) -> Head:
+    def _table(self, target: Target, inputs: Inputs) -> HeadTable:
+        """What a head is fitted to."""
         suspicion: Floats = self.signals.suspicion(target.mode).score
         groups = [inputs.groups[name] for name in inputs.names]
         table = head_table(inputs.unranked, inputs.names, suspicion, groups, inputs.ranks)
+        # Here, since only one of several processes fits.
+        table.ranks.column_means((REAL_SETTINGS if target.kind == "real" else HeadSettings()).knots)
+        return table
+
+    def _fit(self, target: Target, table: HeadTable) -> Head:
+        """A head without the ranks of the entities."""
         mode = self.signals.tensor.modes[target.mode]
         share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
         real, ranks = target.kind == "real", table.ranks
         settings = REAL_SETTINGS if real else HeadSettings(prevalence=share)
-        ranks.column_means(settings.knots)  # here, since only one of several processes fits
         nobody = replace(ranks, levels=ranks.levels[:0], peers=Alone(), counts=())
 
         def fit(population: RankedPopulation) -> Head:
             known = table._replace(ranks=nobody, population=population)
             return (fit_real if real else fit_binary)(known, target.codes, target.values, settings)
 
-        return replace(fit_together(ranks, target.codes, fit), ranks=ranks)
+        return fit_together(ranks, target.codes, fit)
 
     def neighbours(self, name: str) -> tuple[bool, bool]:
         """Whether the heads of a target always read neighbours, and whether they may: it is about probabilities."""

@@ -69,10 +69,12 @@ def reads_neighbours(names: Iterable[str]) -> bool:
     return any(name.startswith(PREFIX) for name in names)
 
 
-def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, Ranks], *, seed: int) -> FirstRound:
+def first_round(
+    ties: Ties, targets: Sequence[Target], label_free: Mapping[int, tuple[Ranks, Ranks]], *, seed: int
+) -> FirstRound:
     """Heads of the targets of one name, without the labels of each fold.
 
-    label_free : by mode of the targets, the ranks of its label-free inputs with the suspicion as the last of them.
+    label_free : by mode of the targets, the ranks of its label-free inputs, and of the suspicion.
     """
     modes = [target.mode for target in targets]
     fold, variants, flows = first_flows(ties, modes, targets, seed=seed)
@@ -83,7 +85,7 @@ def first_round(ties: Ties, targets: Sequence[Target], label_free: Mapping[int, 
         return _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
 
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
-    threads = Threads() if max(len(ranks.levels) for ranks in label_free.values()) >= SHARED else Threads(1)
+    threads = Threads() if max(len(own.levels) for own, _ in label_free.values()) >= SHARED else Threads(1)
     for (target, _), believed in zip(pieces, threads.map(believe, pieces), strict=True):
         beliefs[target.mode].append(believed)
     return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)
@@ -154,13 +156,14 @@ def _without(target: Target, fold: Numbers, left_out: int) -> Target:
     return target._replace(codes=target.codes[remaining], values=target.values[remaining])
 
 
-def _believed(label_free: Ranks, flows: npt.NDArray[np.float64], target: Target) -> Floats:
+def _believed(label_free: tuple[Ranks, Ranks], flows: npt.NDArray[np.float64], target: Target) -> Floats:
     """Probability of every entity less its mean, (n_k,): the head with its prior variances as they are, at the
     estimated prevalence.
 
     label_free : ranks of what needs no label, the suspicion last.
     """
-    ranks, width = side_by_side(label_free, rank_all(flows, label_free.peers)), label_free.levels.shape[1]
+    ranks = side_by_side(*label_free, rank_all(flows, label_free[0].peers))
+    width = ranks.levels.shape[1] - flows.shape[1]
     settings = at_strength(HeadSettings(), len(target.codes))
     layout = lay_out(ranks, settings.knots, width - 1, range(width, width + flows.shape[1]))
     prior = prior_of(layout, settings)

@@ -22,6 +22,7 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.kernels.tiles import LANES
+from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.settings import Number, Settings, Whole
@@ -99,7 +100,7 @@ class Ties:
             )
         self._walks: dict[tuple[Hashable, ...], Walk] = {}
         self._graphs: dict[tuple[int, int], OwnedGraph] = {}
-        self._flows: dict[tuple[Hashable, ...], tuple[Floats, Numbers]] = {}
+        self._flows: dict[tuple[Hashable, ...], Floats] = {}
         self._lock, self._laying_out = threading.Lock(), threading.Lock()
 
     @property
@@ -113,7 +114,11 @@ class Ties:
 
     def pairs(self, prior: float = PRIOR) -> Walk:
         """``averaged_over_pairs`` of the actors."""
-        return self._walk(("pairs", prior), lambda: averaged_over_pairs(self.lockstep, prior, self.share.peers))
+        return self._walk(("pairs", prior), lambda: self._pair_graph.averaged(prior))
+
+    @found_once
+    def _pair_graph(self) -> PairGraph:
+        return PairGraph(self.lockstep, self.share.peers)
 
     def entities(self, mode: int) -> Walk:
         """``averaged_over_entities`` of a mode and the actors."""
@@ -142,15 +147,13 @@ class Ties:
 
     def associate(self, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
         """``associate`` of several sets of labels of the actors."""
-        spread = self._spread(("pairs", 0, 0), self.pairs(), self._span(self.lockstep.actor), sets, flow)
-        return [read_folds(q, fold) for q, fold in spread]
+        return self._spread(("pairs", 0, 0), self.pairs(), self._span(self.lockstep.actor), sets, flow)
 
     def associate_through(self, mode: int, sets: Sequence[LabelSet], flow: Flow) -> list[Associations]:
         """``associate_through`` of several sets of labels of a mode."""
         n, n_actors = self.share.size(mode), self.share.size(self.lockstep.actor)
         spread = self._spread(("entities", mode, 0), self.entities(mode), self._span(mode), sets, flow, more=n_actors)
-        nobody = np.full(n_actors, -1)
-        return [Associations(read_folds(q[:n], fold), read_folds(q[n:], nobody)) for q, fold in spread]
+        return [Associations(both[:n], both[n:]) for both in spread]
 
     def associate_shared(self, mode: int, other: int, sets: Sequence[LabelSet], flow: Flow) -> list[Floats]:
         """How far each entity of a mode shares counterparts with the known, in lockstep or not, (n_k,), for each set.
@@ -159,8 +162,7 @@ class Ties:
         """
         two_steps = flow.replace(iterations=2 * flow.iterations)
         walk = self.shared(mode, other, flow.restart)
-        spread = self._spread(("shared", mode, other), walk, self._span(mode), sets, two_steps)
-        return [read_folds(q, fold) for q, fold in spread]
+        return self._spread(("shared", mode, other), walk, self._span(mode), sets, two_steps)
 
     def _span(self, mode: int) -> OwnSpan:
         return OwnSpan(*self.share.own(mode), self.share.shape[mode])
@@ -174,7 +176,7 @@ class Ties:
         flow: Flow,
         *,
         more: int = 0,
-    ) -> list[tuple[Floats, Numbers]]:
+    ) -> list[Floats]:
         """``spread_labels``, but for sets that flowed before: a decision on one account leaves other modes' alone."""
         keys = [(*kind, flow, _fingerprint(labels)) for labels in sets]
         with self._lock:  # other threads may forget them meanwhile
@@ -194,8 +196,7 @@ def associate(lockstep: Lockstep, codes: npt.ArrayLike, values: npt.ArrayLike, *
     codes, values : as ``LabelSet``. flow : settings of ``Flow``.
     """
     sets, n = [LabelSet(codes, values)], lockstep.graph.shape[0]
-    spread = spread_labels(averaged_over_pairs(lockstep), OwnSpan(0, n, n), sets, Flow(**flow))
-    return read_folds(*spread[0])
+    return spread_labels(averaged_over_pairs(lockstep), OwnSpan(0, n, n), sets, Flow(**flow))[0]
 
 
 def associate_through(
@@ -213,35 +214,44 @@ def associate_through(
     return Ties(tensor, lockstep).associate_through(k, [LabelSet(codes, values)], Flow(**flow))[0]
 
 
-def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR, peers: Peers | None = None) -> Walk:
-    """W: numbers of actors -> their mean over those that each acts in lockstep with.
+def averaged_over_pairs(lockstep: Lockstep, prior: float = PRIOR) -> Walk:
+    """W: numbers of actors -> their mean over those that each acts in lockstep with, and ``prior`` LLR's worth of 0."""
+    return PairGraph(lockstep, Alone()).averaged(prior)
 
-    prior : LLR's worth of 0 in every mean. peers : those who have the rows of the other actors.
-    """
-    peers = Alone() if peers is None else peers
-    capped, single = _capped(lockstep), lockstep.single
-    actors, groups = _ranges(peers, len(capped.indptr) - 1), single.shape[1] * np.arange(peers.count + 1) // peers.count
-    pairs = OwnedRows(peers, capped, actors)
-    own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
-    met = np.zeros(len(own))
-    anybody = any(gather(peers, bool(single.nnz)))
-    if anybody:
-        back = turned(peers, single, actors, groups)
-        met = OwnedRows(peers, single, groups) @ np.asarray(back.sum(axis=1)).reshape(-1) - own
-        # What is large is read in order.
-        there = OwnedRows(peers, back.T if peers.count == 1 else single, groups)
-        here = OwnedRows(peers, single.T if peers.count == 1 else back, actors)
-    ties = np.asarray(capped.sum(axis=1)).reshape(-1) + met + prior
 
-    def average(q: Floats) -> Floats:
-        flow = pairs @ q
-        if anybody:
-            flow += there @ (here @ q)
-            flow -= own[:, None] * q
-        flow /= ties[:, None]
-        return flow
+class PairGraph:
+    """Who acts in lockstep with whom; peers : those who have the rows of the other actors."""
 
-    return average
+    def __init__(self, lockstep: Lockstep, peers: Peers) -> None:
+        capped, single = _capped(lockstep), lockstep.single
+        counts = gather(peers, len(capped.indptr) - 1)
+        actors = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        groups = single.shape[1] * np.arange(peers.count + 1) // peers.count
+        self.pairs = OwnedRows(peers, capped, actors)
+        self.own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
+        met = np.zeros(len(self.own))
+        self.anybody = any(gather(peers, bool(single.nnz)))
+        if self.anybody:
+            back, there = turned(peers, single, actors, groups), OwnedRows(peers, single, groups)
+            met = there @ np.asarray(back.sum(axis=1)).reshape(-1) - self.own
+            # What is large is read in order.
+            self.there = OwnedRows(peers, back.T, groups) if peers.count == 1 else there
+            self.here = OwnedRows(peers, single.T if peers.count == 1 else back, actors)
+        self.ties = np.asarray(capped.sum(axis=1)).reshape(-1) + met
+
+    def averaged(self, prior: float) -> Walk:
+        """``averaged_over_pairs``"""
+        ties = self.ties + prior
+
+        def average(q: Floats) -> Floats:
+            flow = self.pairs @ q
+            if self.anybody:
+                flow += self.there @ (self.here @ q)
+                flow -= self.own[:, None] * q
+            flow /= ties[:, None]
+            return flow
+
+        return average
 
 
 def averaged_over_entities(share: CellShare, lockstep: Lockstep, mode: int) -> Walk:
@@ -297,35 +307,55 @@ class OwnSpan(NamedTuple):
     total: int
 
 
-def spread_labels(
-    walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0
-) -> list[tuple[Floats, Numbers]]:
-    """What has flowed in, (n_own + more, folds), and the fold of each entity or -1, for each set of labels.
+def spread_labels(walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0) -> list[Floats]:
+    """What has flowed into each entity, (n_own + more,), for each set of labels (``read_folds``).
 
     more : entities of the walk behind the labelled mode's, none of whom is labelled.
     """
     held = [_hold_out(labels, own, flow) for labels in sets]
-    known = np.concatenate([*(labels for labels, _ in held), np.zeros((own.last - own.first, 0))], axis=1)
-    known = np.concatenate([known, np.zeros((more, known.shape[1]))])
+    size = own.last - own.first + more
+    rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(part.places for part in held)]))
+    ends = np.cumsum([0, *(part.labels.shape[1] for part in held)])
+    known = np.zeros((len(rows), ends[-1]))  # of the others all are zero
+    for part, first, last in zip(held, ends, ends[1:], strict=False):
+        known[np.searchsorted(rows, part.places), first:last] = part.labels
 
     def spread(columns: Floats) -> Floats:
         width = columns.shape[1]
-        labels = np.zeros((len(columns), -(-width // LANES) * LANES))  # further columns stay zero
+        labels = np.zeros((len(rows), -(-width // LANES) * LANES))  # further columns stay zero
         labels[:, :width] = columns
-        q, again = labels, flow.restart * labels
+        q, again = np.zeros((size, labels.shape[1])), flow.restart * labels
+        q[rows] = labels
         for _ in range(flow.iterations):
             q = walk(q)
             q *= 1 - flow.restart
-            q += again
-        q -= again
+            q += 0.0  # what the others have again: a zero loses its sign
+            q[rows] += again
+        q[rows] -= again
         return q[:, :width]
 
     # No column feels another, so that they may be cut up among threads.
     pieces = np.array_split(known, min(COLUMN_PIECES, Threads().count), axis=1)
-    columns = [part for part in pieces if part.shape[1]]
-    flowed = np.concatenate([*Threads().map(spread, columns), np.zeros((len(known), 0))], axis=1)
-    ends = np.cumsum([labels.shape[1] for labels, _ in held])[:-1]
-    return [(part, fold) for part, (_, fold) in zip(np.split(flowed, ends, axis=1), held, strict=True)]
+    flowed = Threads().map(spread, [part for part in pieces if part.shape[1]])
+    whole = flowed[0] if len(flowed) == 1 else np.concatenate([*flowed, np.zeros((size, 0))], axis=1)
+    return [
+        read_folds(whole[:, first:last], part.folds_of(size))
+        for part, first, last in zip(held, ends, ends[1:], strict=False)
+    ]
+
+
+class HeldOut(NamedTuple):
+    """Labels with those of each fold left out in turn."""
+
+    places: Numbers  # (m,) of the labelled that this process owns, counted from the first entity that it owns
+    folds: Numbers  # (m,) of each its own
+    labels: Floats  # (m, folds), 0 in its own
+
+    def folds_of(self, size: int) -> Numbers:
+        """The fold of each of so many entities, -1 where it is not labelled."""
+        folds = np.full(size, -1, np.int64)
+        folds[self.places] = self.folds
+        return folds
 
 
 def _fingerprint(labels: LabelSet) -> str:
@@ -334,8 +364,8 @@ def _fingerprint(labels: LabelSet) -> str:
     return digest.hexdigest()
 
 
-def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> tuple[Floats, Numbers]:
-    """z with the labels of each fold left out in turn, (n_own, folds), and the fold of each entity or -1."""
+def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> HeldOut:
+    """z of the labelled, with the labels of each fold left out in turn."""
     n = own.total
     who, values = np.asarray(labels.codes, np.int64).reshape(-1), np.asarray(labels.values, np.float64).reshape(-1)
     if len(who) != len(values):
@@ -350,12 +380,9 @@ def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> tuple[Floats, Numbe
     dealt = np.empty(len(who), np.int64)
     dealt[np.argsort(who)] = np.random.default_rng([flow.seed, 0xF01D]).permutation(len(who)) % folds
     mine = np.flatnonzero((who >= own.first) & (who < own.last))
-    place, fold = who[mine] - own.first, np.full(own.last - own.first, -1, np.int64)
-    fold[place] = dealt[mine]
-    columns = np.zeros((len(fold), folds))
-    columns[place] = values[mine, None]
-    columns[place, dealt[mine]] = 0.0
-    return columns, fold
+    columns = np.repeat(values[mine, None], folds, axis=1)
+    columns[np.arange(len(mine)), dealt[mine]] = 0.0
+    return HeldOut(who[mine] - own.first, dealt[mine], columns)
 
 
 def read_folds(flow: Floats, fold: Numbers) -> Floats:
@@ -364,11 +391,6 @@ def read_folds(flow: Floats, fold: Numbers) -> Floats:
     labelled = np.flatnonzero(fold >= 0)
     values[labelled] = flow[labelled, fold[labelled]]
     return values
-
-
-def _ranges(peers: Peers, own: int) -> Numbers:
-    """Where the range of each process begins, (P + 1,), from how many each has."""
-    return np.concatenate([[0], np.cumsum(gather(peers, own))]).astype(np.int64)
 
 
 def _capped(lockstep: Lockstep) -> sparse.csr_array:
