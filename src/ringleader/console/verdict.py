@@ -80,7 +80,7 @@ def decision_of(row: Sequence[object]) -> Decision:
     takes_back = type(reverts) is int and 0 < reverts < number
     if verdict not in VERDICTS or (verdict == "revoke") != takes_back or not (takes_back or reverts is None):
         raise ValueError(f"decision {number} has no verdict, or takes back what is none")
-    return Decision._make(row)  # type: ignore[arg-type]
+    return Decision._make(row)
 
 
 def effective(events: Sequence[Decision]) -> dict[AccountKey, Decision]:
