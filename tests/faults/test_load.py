@@ -24,8 +24,9 @@ from ringleader.model.config import ModelConfig
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
+from ringleader.signals import signals
 from ringleader.snapshot import folder as store
-from ringleader.snapshot import memory, parts
+from ringleader.snapshot import memory, parts, pieces, stored_state
 from ringleader.snapshot.learn import settled
 from ringleader.snapshot.parameters import RANDOM_SWEEPS
 from ringleader.tables.read import open_relation
@@ -191,6 +192,29 @@ def test_a_report_holds_the_inputs_of_one_large_mode_at_a_time(tmp_path: Path, m
     assert [a != b for a, b in itertools.pairwise(held)].count(True) == 2, "each mode is read once"
     texts = [(tmp_path / f"{name}.html").read_text() for name in ("whole", "one by one")]
     assert texts[0] == texts[1]
+
+
+def test_a_report_of_a_large_model_reads_its_state_and_finds_ratios_before_any_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "LARGEST", 1 << 12)
+    rl.RingDetector(epochs=1).fit(nobody_twice()).save(tmp_path / "m")
+    monkeypatch.setattr(parts, "LARGE", 300)
+    order: list[str] = []
+
+    def noted(place: Any, name: str) -> None:
+        call = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args: (order.append(name), call(*args))[1])
+
+    noted(stored_state, "read_state")
+    noted(signals, "review_ratios")
+    noted(LabelFree, "inputs")
+    model = rl.load(tmp_path / "m")
+    model.report(tmp_path / "page.html")
+    assert list(dict.fromkeys(order)) == ["read_state", "review_ratios", "inputs"]
+    assert (order.count("read_state"), order.count("review_ratios")) == (1, 1)
+    assert "_state" not in vars(model.state_)  # its memory was given back
+    assert model.state_.factors.shape[1] == model.config_.rank  # and it is read again
 
 
 def test_inputs_that_no_folder_holds_are_not_put_away() -> None:

@@ -67,8 +67,10 @@ class Accounts:
     def _read_only(self, mode: str) -> None:
         """Of a large model, hold the inputs of one mode at a time: those of all are 1 kB an account."""
         k, tensor = self.snapshot.tensor.mode_index(mode), self.snapshot.tensor
-        if k != self._reading and self._reading is not None and is_large(max(tensor.shape)):
-            self.snapshot.label_free.put_away(self._reading)
+        if k != self._reading and is_large(max(tensor.shape)):
+            if self._reading is not None:
+                self.snapshot.label_free.put_away(self._reading)
+            _ = self.snapshot.signals.ratios  # finding them takes as much memory as inputs, so they come first
             return_memory()
         self._reading = k
 

@@ -22,6 +22,9 @@ from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Ta
 from ringleader.report.groups import core_section, odds, people
 from ringleader.report.ranking import TOP, Subject, alike, ranking, subjects
 from ringleader.report.since import changes
+from ringleader.runtime.machine import return_memory
+from ringleader.snapshot.parts import is_large
+from ringleader.snapshot.stored_state import put_state_away
 from ringleader.version import __version__
 from ringleader.wording import GLOSSARY, cell, counted, free_name, harmless, plural
 
@@ -36,6 +39,10 @@ MANY_SUBJECTS = 8
 def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     """Everything the page says about a model; with ``since``, what changed against that one."""
     report = about.check_report(model)
+    drawn = _components(model)
+    if is_large(max(model.tensor_.shape)):  # before the inputs are read: nothing else of a page asks for the state
+        put_state_away(model.state_)
+        return_memory()
     cores = model.cores()
     wanted = subjects(model)
     same = _same_targets(model, wanted)
@@ -70,7 +77,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
         heldout_note=heldout_note,
         heldout_others=heldout_others,
         training=_training(model),
-        components=_components(model),
+        components=drawn,
         quality=(*about.quality(model, report), *_left_out(len(distinct) - len(ranked))),
         examples=about.examples(report),
         modes=about.modes(model, report),

@@ -54,6 +54,10 @@ class StoredState:
             frozen(array)
         return state
 
+    def put_away(self) -> None:
+        """Gives its memory back; it is read again when something asks for it."""
+        self.__dict__.pop("_state", None)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -82,6 +86,12 @@ def read_state(stored: Stored) -> State:
         return State.from_arrays(arrays)
     except (ModelFileError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise refused(stored.folder, stored.name, error) from error
+
+
+def put_state_away(state: State) -> None:
+    """Gives the memory of a state back that can be read again; others stay."""
+    if isinstance(state, StoredState):
+        state.put_away()
 
 
 def check_when_read(state: State, check: Callable[[State], None]) -> None:
