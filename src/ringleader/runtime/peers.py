@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
-from ringleader.errors import RunWarning, WorkerLost, warn_of
+from ringleader.errors import ClusterError, RunWarning, WorkerLost, warn_of
 from ringleader.runtime.machine import leave_shared, resident_memory, return_memory
 
 ATTEMPTS = 3
@@ -259,5 +259,8 @@ def repeat(
             if attempt == ATTEMPTS:
                 raise WorkerLost(f"{error}; {tried} {ATTEMPTS} times; {advice}") from error
             warn_of([f"{error}; new workers {again} again"], RunWarning)
-            workers.restart()
+            try:
+                workers.restart()
+            except ClusterError as failed:
+                raise ClusterError(f"{error}; no new workers: {failed}; {advice}") from failed
     raise AssertionError("work ends or fails")
