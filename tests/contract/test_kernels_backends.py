@@ -28,6 +28,7 @@ from ringleader.kernels.layout import (
 )
 from ringleader.kernels.numba import blocks as numba_blocks
 from ringleader.kernels.numba import bursts as numba_bursts
+from ringleader.kernels.numba import draws as numba_draws
 from ringleader.kernels.numba import entries as numba_entries
 from ringleader.kernels.numba import graphs as numba_graphs
 from ringleader.kernels.numba import grouped as numba_grouped
@@ -35,7 +36,7 @@ from ringleader.kernels.numba import logarithms as numba_logarithms
 from ringleader.kernels.numba import matrices as numba_matrices
 from ringleader.kernels.numba import pairs as numba_pairs
 from ringleader.kernels.numba import topics as numba_topics
-from ringleader.kernels.protocol import Backend, get_backend
+from ringleader.kernels.protocol import Backend, DivisibleBackend, get_backend
 from ringleader.kernels.reference import blocks as reference
 
 MODES_AND_RANKS = [(2, 1), (2, 24), (3, 4), (3, 64), (4, 7), (5, 10), (5, 24), (6, 33)]
@@ -283,6 +284,36 @@ def test_draws_are_the_same_bits_and_grouped_alike(name: str, negatives: int) ->
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("negatives", [0, 1, 4])
+@pytest.mark.parametrize("name", ["numba", "reference"])
+def test_draws_of_some_cells_are_theirs_among_all_and_each_range_has_its_own(name: str, negatives: int) -> None:
+    rng = np.random.default_rng(0)
+    tuples = np.zeros((70_000, 3 + negatives), np.int32)
+    tuples[:, :3] = rng.integers(0, 50, (70_000, 3))
+    pool, key, backend = tuples[:, 1].copy(), stream_key(7, 3), get_backend(name, 2)
+    assert isinstance(backend, DivisibleBackend)
+    backend.draw_negatives(tuples, 3, pool, key)
+    numbers = rng.permutation(70_000)[:66_000]
+    some = tuples[numbers]
+    some[:, 3:] = -1
+    backend.draw_numbered(some, 3, pool, key, numbers)
+    np.testing.assert_array_equal(some, tuples[numbers])
+    bounds = np.array([0, 0, 7, 7, 30, 49, 50])  # some own nothing
+    parts = backend.owned_draws(some, 3, bounds)
+    assert len(parts) == 6
+    for part, first, last in zip(parts, bounds[:-1], bounds[1:], strict=True):
+        rows, columns = np.nonzero((some[:, 3:] >= first) & (some[:, 3:] < last))
+        np.testing.assert_array_equal(np.repeat(part.cells, part.times), rows)
+        np.testing.assert_array_equal(part.cells, np.unique(rows))
+        np.testing.assert_array_equal(part.entities, some[:, 3:][rows, columns])
+        assert [array.dtype for array in part] == [np.int32, np.uint8, np.int32]
+        offsets, cells = backend.group_owned(part, int(first), int(last - first))
+        expected = reference.group_drawn(some, 3, 50)
+        np.testing.assert_array_equal(offsets, expected[0][first : last + 1] - expected[0][first])
+        np.testing.assert_array_equal(cells, expected[1][expected[0][first] : expected[0][last]])
+        assert (offsets.dtype, cells.dtype) == (np.int64, np.int32)
+
+
 @every_backend
 def test_draws_follow_activity_and_differ_between_sweeps_cells_and_places(name: str) -> None:
     tuples = np.zeros((40_000, 6), np.int32)
@@ -353,6 +384,6 @@ def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     folder = Path(numba_blocks.__file__).parent
     names = ("dual.py", "elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
     checksum = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()[:12]
-    modules = numba_blocks, numba_bursts, numba_entries, numba_graphs, numba_grouped, numba_logarithms
+    modules = numba_blocks, numba_bursts, numba_draws, numba_entries, numba_graphs, numba_grouped, numba_logarithms
     for module in (*modules, numba_matrices, numba_pairs, numba_topics):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

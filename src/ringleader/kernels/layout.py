@@ -36,6 +36,14 @@ EM, FISHER = 0, 1
 NEWTON, GRADIENT, STATISTICS = 0, 1, 2
 
 
+class OwnedDraws(NamedTuple):
+    """Draws of entities of one range, in ascending order of cells and draws."""
+
+    cells: Codes  # (n,): those that drew some of them
+    times: npt.NDArray[np.uint8]  # (n,): how many draws of a cell they are
+    entities: Codes  # (sum of times,)
+
+
 class View(NamedTuple):
     """What the kernels read: the data of one sweep and the factors."""
 

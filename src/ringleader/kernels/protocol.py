@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
-from ringleader.kernels.layout import Blocks, Grouped, Rule, Statistics, Terms, View
+from ringleader.kernels.layout import Blocks, Grouped, OwnedDraws, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, OftenMet, PairRule
 from ringleader.kernels.topic_layout import TopicRows
 from ringleader.runtime.machine import processors
@@ -161,6 +161,15 @@ class DivisibleBackend(Backend, Protocol):
         moments: tuple[Floats, Floats],
     ) -> None:
         """``sweep_blocks`` where ``block_moments`` of the blocks are given; their lists of cells are not read."""
+
+    def draw_numbered(self, tuples: Codes, modes: int, pool: Codes, key: int, numbers: Numbers) -> None:
+        """``draw_negatives`` for the cells of these numbers (n,) among all, of which tuples (n, K + m) are."""
+
+    def owned_draws(self, tuples: Codes, modes: int, bounds: Numbers) -> list[OwnedDraws]:
+        """The draws in columns ``modes:`` of tuples, by the range of entities ``bounds[p]`` to ``bounds[p + 1]``."""
+
+    def group_owned(self, drawn: OwnedDraws, first: int, size: int) -> tuple[Numbers, Codes]:
+        """``group_drawn`` of the draws of a range: of its ``size`` entities from ``first`` on."""
 
 
 def _numba(threads: int) -> Backend:

@@ -32,7 +32,7 @@ from ringleader.model.problem import Problem
 from ringleader.model.state import State
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.deal import RANGE, ChunkPlaces, Deal
-from ringleader.shares.draws import DrawnCells, draw, group_draws, send_drawn
+from ringleader.shares.draws import DrawnCells, send_drawn
 from ringleader.shares.ranges import Ranges
 from ringleader.shares.table import Named, RowTable
 from ringleader.tensor.sparse import group_codes
@@ -104,14 +104,18 @@ class Part:
         drawn = {}
         for k, cells in self.deals.items():
             tuples = self._own_tuples(k)
-            in_a_row = cells.own if k == RANGE else 0
-            draw(self.backend, cells, in_a_row, self.pool, key, tuples, modes, config.threads)
+            self.backend.draw_numbered(tuples, modes, self.pool, key, cells.numbers)
             drawn[k] = tuples[:, modes:]
         of_contrast = self._deal_of(contrast)
         held = None if of_contrast == RANGE else len(self.deals[of_contrast].numbers)
-        foreign = send_drawn(self.peers, ranges, contrast, self.deals[RANGE], drawn[RANGE], self.problem.weighted, held)
+        cells, bounds = self.deals[RANGE], ranges.bounds[contrast]
+        foreign = send_drawn(
+            self.peers, self.backend, bounds, cells, self._own_tuples(RANGE), self.problem.weighted, held
+        )
         dealt_modes = [mode for mode, dealt in enumerate(ranges.dealt) if dealt]
-        named = {k: list(drawn.values()) if k == contrast else [foreign.codes[:, k]] for k in dealt_modes}
+        named = {
+            k: list(drawn.values()) if k == contrast else [part[:, k] for part in foreign.codes] for k in dealt_modes
+        }
         if self._table is None:
             self._table = self._lay_out(named)
         table = self._table
@@ -127,7 +131,7 @@ class Part:
         if self.problem.weighted:
             self.contrast_weights = np.concatenate([self.contrast_weights, foreign.weights])
         first, last = ranges.own(contrast, self.peers.rank)
-        self.contrast_lists = group_draws(self.backend, foreign, first, last - first)
+        self.contrast_lists = self.backend.group_owned(foreign.draws, first, last - first)
         self._open_state(rows)
 
     def _own_tuples(self, key: int) -> Codes:
@@ -150,15 +154,18 @@ class Part:
     def _put_behind(self, key: int, foreign: DrawnCells) -> None:
         """The tuples of others' cells, behind those of one key; of the contrast mode they have what is never read."""
         modes, own = len(self.ranges.shape), self._own_tuples(key)
-        if len(self.tuples[key]) < len(own) + len(foreign.codes):
-            length = len(own) + len(foreign.codes) + len(foreign.codes) // SLACK
-            self.tuples[key] = np.zeros((length, own.shape[1]), np.int32)
+        count = sum(len(part) for part in foreign.codes)
+        if len(self.tuples[key]) < len(own) + count:
+            self.tuples[key] = np.zeros((len(own) + count + count // SLACK, own.shape[1]), np.int32)
             self._own_tuples(key)[:] = own
-        behind = self.tuples[key][len(own) : len(own) + len(foreign.codes)]
-        for mode in range(modes):
-            if mode != self.problem.config.contrast:
-                behind[:, mode] = self.table.places(mode, foreign.codes[:, mode])
-        self.contrast_cells = len(own) + len(behind)
+        end = len(own)
+        for part in foreign.codes:
+            behind = self.tuples[key][end : end + len(part)]
+            for mode in range(modes):
+                if mode != self.problem.config.contrast:
+                    behind[:, mode] = self.table.places(mode, part[:, mode])
+            end += len(part)
+        self.contrast_cells = end
 
     def _open_state(self, rows: Rows) -> None:
         """The state of a sweep over the rows in the table, and the worker's own labels among them."""
@@ -229,7 +236,7 @@ class Part:
             first=state.first[-1:].copy(),
             evidence=self.label_evidence,
         )
-        self.contrast_lists = None, np.zeros(0, np.int32)  # freed before those of the next sweep
+        self.contrast_lists = np.zeros(0, np.int64), np.zeros(0, np.int32)  # freed before those of the next sweep
         return Rows(factors, second, first, common)
 
     def movable(self, mode: int) -> int:

@@ -10,9 +10,20 @@ from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.kernels import elementary
 from ringleader.kernels.checks import check_blocks, check_cells, check_codes, check_labels, check_view
 from ringleader.kernels.host_arrays import HostArrays
-from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, Blocks, Rule, Statistics, Terms, View, read_only
+from ringleader.kernels.layout import (
+    CHUNK,
+    LIKELIHOOD_PIECE,
+    Blocks,
+    OwnedDraws,
+    Rule,
+    Statistics,
+    Terms,
+    View,
+    read_only,
+)
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import bursts as compiled_bursts
+from ringleader.kernels.numba import draws as compiled_draws
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import grouped as compiled_grouped
 from ringleader.kernels.numba import logarithms as compiled_logarithms
@@ -66,6 +77,33 @@ class NumbaBackend(HostArrays):
                 compiled_entries.draw_negatives(tuples, codes, modes, counter, span)
 
         self._over(len(tuples), 65536, draw)
+
+    def draw_numbered(self, tuples: Codes, modes: int, pool: Codes, key: int, numbers: Numbers) -> None:
+        codes, counter = read_only(np.ascontiguousarray(pool)), np.uint64(key)
+        cells = read_only(np.ascontiguousarray(numbers, np.int64))
+
+        def draw(span: tuple[int, int]) -> None:
+            with np.errstate(over="ignore"):  # as above
+                compiled_draws.draw_numbered(tuples, codes, modes, counter, cells, span)
+
+        self._over(len(tuples), 65536, draw)
+
+    def owned_draws(self, tuples: Codes, modes: int, bounds: Numbers) -> list[OwnedDraws]:
+        drawn, edges = read_only(tuples), read_only(np.ascontiguousarray(bounds, np.int64))
+        counts, never = np.zeros((2, len(edges) - 1), np.int64), np.full(len(edges) - 1, -1)
+        compiled_draws.count_owned(drawn, modes, edges, *counts, never.copy())
+        ends = np.cumsum(counts, axis=1)
+        n_cells, n_draws = ends[:, -1]
+        into = OwnedDraws(np.empty(n_cells, np.int32), np.zeros(n_cells, np.uint8), np.empty(n_draws, np.int32))
+        compiled_draws.place_owned(drawn, modes, edges, ends - counts, into, never)
+        of_cells, of_draws = ends[:, :-1]
+        cells, times = np.split(into.cells, of_cells), np.split(into.times, of_cells)
+        return [OwnedDraws(*part) for part in zip(cells, times, np.split(into.entities, of_draws), strict=True)]
+
+    def group_owned(self, drawn: OwnedDraws, first: int, size: int) -> tuple[Numbers, Codes]:
+        offsets, cells = np.zeros(size + 2, np.int64), np.empty(len(drawn.entities), np.int32)
+        compiled_draws.group_owned(OwnedDraws(*(read_only(array) for array in drawn)), first, offsets, cells)
+        return offsets[:-1], cells
 
     def group_drawn(self, tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
         draws = len(tuples) * (tuples.shape[1] - modes)

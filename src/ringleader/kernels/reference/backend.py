@@ -16,6 +16,9 @@ class ReferenceBackend(HostArrays):
 
     name = "reference"
     draw_negatives = staticmethod(reference.draw_negatives)
+    draw_numbered = staticmethod(reference.draw_numbered)
+    owned_draws = staticmethod(reference.owned_draws)
+    group_owned = staticmethod(reference.group_owned)
     group_drawn = staticmethod(reference.group_drawn)
     head_moments = staticmethod(head_moments)
     lockstep_of_actors = staticmethod(pairs.lockstep_of_actors)

@@ -6,6 +6,7 @@ curvature of a block), C_i (design row of an entry).
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from ringleader.arrays import Codes, Floats, Numbers
 from ringleader.counters import uniforms
 from ringleader.kernels.entries import entries_of, products, weights_of
-from ringleader.kernels.layout import STATISTICS, Blocks, Rule, Statistics, Terms, View
+from ringleader.kernels.layout import STATISTICS, Blocks, OwnedDraws, Rule, Statistics, Terms, View
 from ringleader.kernels.logistic import log_logistic
 from ringleader.kernels.single_block import (
     carry,
@@ -32,6 +33,29 @@ def draw_negatives(tuples: Codes, modes: int, pool: Codes, key: int) -> None:
     for j in range(tuples.shape[1] - modes):
         picked = (uniforms(key, np.arange(len(tuples)), j) * len(pool)).astype(np.int64)
         tuples[:, modes + j] = pool[picked]
+
+
+def draw_numbered(tuples: Codes, modes: int, pool: Codes, key: int, numbers: Numbers) -> None:
+    """The same of the cells ``numbers`` among all: a function of their numbers."""
+    for j in range(tuples.shape[1] - modes):
+        tuples[:, modes + j] = pool[(uniforms(key, numbers, j) * len(pool)).astype(np.int64)]
+
+
+def owned_draws(tuples: Codes, modes: int, bounds: Numbers) -> list[OwnedDraws]:
+    """By range of entities: the cells that drew some of it, how many draws of each, and the entities drawn."""
+    parts = []
+    for first, last in itertools.pairwise(bounds):
+        theirs = (tuples[:, modes:] >= first) & (tuples[:, modes:] < last)
+        times = theirs.sum(axis=1)
+        cells = np.flatnonzero(times)
+        parts.append(OwnedDraws(cells.astype(np.int32), times[cells].astype(np.uint8), tuples[:, modes:][theirs]))
+    return parts
+
+
+def group_owned(drawn: OwnedDraws, first: int, size: int) -> tuple[Numbers, Codes]:
+    """Which cells drew each entity of a range: offsets (size + 1,) and cells, ascending within an entity."""
+    offsets, order = group_drawn(drawn.entities[:, None] - np.int32(first), 0, size)
+    return offsets, np.repeat(drawn.cells, drawn.times)[order]
 
 
 def group_drawn(tuples: Codes, modes: int, size: int) -> tuple[Numbers, Codes]:
