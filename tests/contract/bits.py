@@ -92,6 +92,7 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     made["halved_sums"] = [backend.halved_sums(codes, numbers, 6, 2.0**30, 2.0**60)]
     made["distinct_pairs"] = list(backend.distinct_pairs(codes, rng.integers(0, 4, 27), (6, 4)))
     made["dense_ranks"] = list(backend.dense_ranks(rng.integers(0, 40, 27), 41))
+    made["number_places"] = list(backend.number_places(np.round(numbers[:, 0], 1)))
     made["top_sums"] = [backend.top_sums(codes, numbers[:, 0], 6, 3)]
     made["largest_bursts"] = list(_bursts(backend, rng))
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]

@@ -35,6 +35,7 @@ from ringleader.kernels.numba import grouped as numba_grouped
 from ringleader.kernels.numba import logarithms as numba_logarithms
 from ringleader.kernels.numba import matrices as numba_matrices
 from ringleader.kernels.numba import pairs as numba_pairs
+from ringleader.kernels.numba import ranked as numba_ranked
 from ringleader.kernels.numba import topics as numba_topics
 from ringleader.kernels.protocol import Backend, DivisibleBackend, get_backend
 from ringleader.kernels.reference import blocks as reference
@@ -385,5 +386,5 @@ def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     names = ("dual.py", "elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
     checksum = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()[:12]
     modules = numba_blocks, numba_bursts, numba_draws, numba_entries, numba_graphs, numba_grouped, numba_logarithms
-    for module in (*modules, numba_matrices, numba_pairs, numba_topics):
+    for module in (*modules, numba_matrices, numba_pairs, numba_ranked, numba_topics):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

@@ -14,6 +14,8 @@ from ringleader.kernels import protocol
 from ringleader.kernels.layout import CHUNK, LIKELIHOOD_PIECE, no_statistics, no_terms, plan_blocks
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
+from ringleader.runtime.peers import Alone
+from ringleader.shares.order import rank_values
 from ringleader.shares.runs import halved_sums, sums_by_code
 from ringleader.signals.lockstep.meetings import ranks
 
@@ -198,13 +200,37 @@ def test_ranks_by_a_table_are_those_of_unique(numbers: list[int], size: int) -> 
         np.testing.assert_array_equal(own, wanted)
 
 
+@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.given(st.lists(st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, 1.5]), max_size=60))
+def test_places_of_numbers_are_those_of_sorting(numbers: list[float]) -> None:
+    expected = get_backend("reference").number_places(np.array(numbers))
+    assert expected[1].tolist() == sorted(set(numbers))
+    assert expected[0].tolist() == [sum(x < y for x in numbers) + numbers.count(y) / 2 for y in numbers]
+    for own, wanted in zip(numba.number_places(np.array(numbers)), expected, strict=True):
+        np.testing.assert_array_equal(own, wanted)
+
+
+@pytest.mark.parametrize("common", [0, 30, 90])
+def test_places_of_many_numbers_are_those_of_sorting(common: int) -> None:
+    rng = np.random.default_rng(common)
+    numbers = np.where(
+        rng.integers(0, 100, 20_000) < common, -1.5, np.exp(20 * rng.normal(size=20_000)) * rng.choice([-1, 1], 20_000)
+    )
+    for own, wanted in zip(numba.number_places(numbers), get_backend("reference").number_places(numbers), strict=True):
+        np.testing.assert_array_equal(own, wanted)
+
+
 def test_without_compiled_kernels_sums_and_ranks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     codes, values = rng.integers(0, 90, 30_000), rng.normal(size=(30_000, 2))
-    compiled = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes)
+
+    def places() -> tuple[np.ndarray, ...]:
+        return rank_values(Alone(), np.round(values[:, 0], 3))[:3]
+
+    compiled = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes), *places()
     monkeypatch.delitem(sys.modules, "ringleader.kernels.numba.backend")
     monkeypatch.setattr(protocol, "_numba", lambda threads: pytest.fail("the kernels were loaded"))
-    plain = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes)
+    plain = sums_by_code(codes, values, 99), sums_by_code(codes, values[:, 0], 99), *ranks(codes), *places()
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)
 

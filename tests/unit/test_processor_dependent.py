@@ -61,7 +61,6 @@ ALLOWED: dict[str, tuple[dict[str, int], str]] = {
     "model/priors.py": ({".gamma": 1}, "a draw of Gibbs sampling"),
     "model/start.py": ({".standard_normal": 1}, "cut off where a logarithm would enter it"),
     "shares/graphs.py": ({"@": 1}, SPARSE),
-    "shares/order.py": ({"argsort": 2}, "equal numbers share a place, whichever of them comes first"),
     "signals/lockstep/association.py": ({"@": 9, "argsort": 1}, f"{SPARSE}; {UNIQUE}"),
     "signals/lockstep/start.py": ({"@": 4}, SPARSE),
     "signals/lockstep/tastes.py": ({"@": 3}, SPARSE),

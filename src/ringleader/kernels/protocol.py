@@ -135,6 +135,9 @@ class Backend(Protocol):
     def dense_ranks(self, numbers: Any, size: int) -> tuple[Numbers, Numbers]:
         """Distinct numbers, from 0 and below ``size``, ascending, and the rank of each among them."""
 
+    def number_places(self, values: Any) -> tuple[Floats, Floats, Floats]:
+        """Place of each number (n,): how many are less, and half of those that equal it; distinct ones, and theirs."""
+
     def distinct_pairs(self, first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Numbers, Numbers, Numbers]:
         """Each pair of codes below ``sizes`` that occurs, ascending: first and second; and which one each place has."""
 

@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
+from ringleader.kernels.protocol import loaded_kernels
 from ringleader.runtime.peers import Peers, gather
 
 SAMPLES = 256
 """Values of each process, for each process, from which the ranges are chosen."""
-
-CANDIDATES = 31
-"""Values, about, whose middle one is taken for the most frequent."""
 
 
 class RankedValues(NamedTuple):
@@ -40,39 +38,27 @@ def rank_values(peers: Peers, values: Floats) -> RankedValues:
         owner = np.searchsorted(_cuts(peers, column), column, side="right")
         received = peers.exchange([column[owner == rank] for rank in range(peers.count)])
     here = np.concatenate(received) if len(received) > 1 else received[0]
-    order = _ascending(here)
-    ordered = here[order]
-    begin = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(here) else order[:0]
-    size = np.diff(np.append(begin, len(here)))
-    counts = gather(peers, (len(here), len(begin)))
+    places, distinct, of_distinct = _places(here)
+    counts = gather(peers, (len(here), len(distinct)))
     before, first = (sum(count[i] for count in counts[: peers.rank]) for i in (0, 1))
-    of_distinct = np.asarray(before + begin + size / 2)
-    places = np.empty(len(here))
-    places[order] = np.repeat(of_distinct, size)
+    if before:
+        places, of_distinct = places + before, of_distinct + before
     if owner is not None:
         parts = peers.exchange(np.split(places, np.cumsum([len(part) for part in received])[:-1]))
         places = np.empty(len(column))
         for rank, part in enumerate(parts):
             places[owner == rank] = part
-    return RankedValues(places, ordered[begin], of_distinct, first, sum(count[1] for count in counts))
+    return RankedValues(places, distinct, of_distinct, first, sum(count[1] for count in counts))
 
 
-def _ascending(values: Floats) -> Numbers:
-    """An order in which the values ascend; that of equal ones means nothing, since they share a place.
-
-    Where many are the same, mostly 0, only the others are compared: sorting takes longest where values repeat.
-    """
-    if not len(values):
-        return np.zeros(0, np.int64)
-    sample = np.sort(values[:: max(len(values) // CANDIDATES, 1)])
-    common = sample[len(sample) // 2]
-    same = values == common
-    if np.count_nonzero(same) * 4 < len(values):
-        return np.argsort(values)
-    others = np.flatnonzero(~same)
-    others = others[np.argsort(values[others])]
-    below = np.searchsorted(values[others], common)
-    return np.concatenate([others[:below], np.flatnonzero(same), others[below:]])
+def _places(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of each value how many are less, and half of those that equal it; the distinct values, ascending, and theirs."""
+    kernels = loaded_kernels()
+    if kernels is not None:
+        return kernels.number_places(values)
+    distinct, which, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    places = np.cumsum(sizes) - sizes / 2
+    return places[which.reshape(-1)], distinct, places
 
 
 def _cuts(peers: Peers, values: Floats) -> Floats:

@@ -84,7 +84,7 @@ class CudaBackend:
         self.stable_order, self.support_of_groups = host.stable_order, host.support_of_groups
         self.often_met, self.lockstep_of_met = host.often_met, host.lockstep_of_met
         self.topic_counts, self.sums_by_code = host.topic_counts, host.sums_by_code
-        self.largest_bursts, self.top_sums = host.largest_bursts, host.top_sums
+        self.largest_bursts, self.top_sums, self.number_places = host.largest_bursts, host.top_sums, host.number_places
         self.distinct_pairs, self.drawn_to_items = host.distinct_pairs, host.drawn_to_items
         self.dense_ranks, self.sums_of_rows, self.halved_sums = host.dense_ranks, host.sums_of_rows, host.halved_sums
         every = [DeviceCopies(device) for device in self.devices]

@@ -28,6 +28,7 @@ from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import grouped as compiled_grouped
 from ringleader.kernels.numba import logarithms as compiled_logarithms
 from ringleader.kernels.numba import pairs as compiled_pairs
+from ringleader.kernels.numba import ranked as compiled_ranked
 from ringleader.kernels.numba import topics as compiled_topics
 from ringleader.kernels.single_block import head_moments
 from ringleader.kernels.tree import part_level, tree_sum
@@ -54,6 +55,7 @@ class NumbaBackend(HostArrays):
     halved_sums = staticmethod(compiled_grouped.halved_sums)
     top_sums = staticmethod(compiled_grouped.top_sums)
     dense_ranks = staticmethod(compiled_grouped.dense_ranks)
+    number_places = staticmethod(compiled_ranked.number_places)
     distinct_pairs = staticmethod(compiled_grouped.distinct_pairs)
     stable_order = staticmethod(compiled_pairs.stable_order)
     lockstep_of_actors = staticmethod(compiled_pairs.lockstep_of_actors)

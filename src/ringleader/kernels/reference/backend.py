@@ -31,6 +31,7 @@ class ReferenceBackend(HostArrays):
     halved_sums = staticmethod(grouped.halved_sums)
     top_sums = staticmethod(grouped.top_sums)
     dense_ranks = staticmethod(grouped.dense_ranks)
+    number_places = staticmethod(grouped.number_places)
     distinct_pairs = staticmethod(grouped.distinct_pairs)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)

@@ -1,4 +1,4 @@
-"""Plain NumPy of ``grouped``: the specification, and the oracle of the tests."""
+"""Plain NumPy of ``grouped`` and ``ranked``: the specification, and the oracle of the tests."""
 
 from __future__ import annotations
 
@@ -44,6 +44,13 @@ def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:
     """See ``grouped.dense_ranks``."""
     distinct, ranks = np.unique(numbers, return_inverse=True)
     return distinct.astype(np.int64), ranks.reshape(-1).astype(np.int64)
+
+
+def number_places(values: Any) -> tuple[Floats, Floats, Floats]:
+    """See ``ranked.number_places``."""
+    distinct, which, sizes = np.unique(np.asarray(values, np.float64) + 0.0, return_inverse=True, return_counts=True)
+    places = np.cumsum(sizes) - sizes / 2
+    return places[which.reshape(-1)], distinct, places
 
 
 def distinct_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Numbers, Numbers, Numbers]:

@@ -1,0 +1,114 @@
+"""Compiled ranks of numbers, which are sorted by the digits of their bits: without NumPy's passes and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+
+from ringleader.arrays import Floats
+from ringleader.kernels.layout import read_only
+from ringleader.kernels.numba.elementary import OUTER
+
+COMPILED_FROM = "ca5d5b6c94a7"
+"""Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
+
+DIGIT, DIGITS = 11, 6
+"""Bits that are sorted by in one pass, and passes that go through all 64."""
+SIZE = 1 << DIGIT
+SIGN, LAST, ZERO = np.uint64(1 << 63), np.uint64(SIZE - 1), np.uint64(0)
+CANDIDATES = 31
+"""Numbers, about, whose middle one is taken for the most frequent."""
+
+Kernel = Callable[..., Any]
+compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
+"""numba's decorator, with a type that mypy can follow."""
+
+
+@compiled
+def _sort(keys: Any, owners: Any, count: int) -> int:
+    """Sort the first ``count`` keys of ``keys[0]``, with their owners; in which of the two rows they are afterwards.
+
+    keys, owners : (2, n), the second rows are memory
+    """
+    digits = np.zeros((DIGITS, SIZE), np.int32)
+    for i in range(count):
+        key = keys[0, i]
+        for d in range(DIGITS):
+            digits[d, np.int64((key >> np.uint64(d * DIGIT)) & LAST)] += 1
+    row = 0
+    for d in range(DIGITS):
+        shift, begin = np.uint64(d * DIGIT), 0
+        if count == 0 or digits[d, np.int64((keys[row, 0] >> shift) & LAST)] == count:
+            continue  # all have this digit
+        for value in range(SIZE):
+            begin, digits[d, value] = begin + digits[d, value], begin
+        for i in range(count):
+            key = keys[row, i]
+            digit = np.int64((key >> shift) & LAST)
+            at = digits[d, digit]
+            keys[1 - row, at], owners[1 - row, at] = key, owners[row, i]
+            digits[d, digit] = at + 1
+        row = 1 - row
+    return row
+
+
+@compiled
+def _rank(values: Any, bits: Any, common: float, key: Any, places: Any, distinct: Any, distinct_places: Any) -> int:
+    """Fill places of all, and distinct numbers as bits with their places, of which there are so many.
+
+    common : a number that may stand there often, left out of the sorting. key : its bits, as they are sorted
+    """
+    n = len(values)
+    keys, owners = np.empty((2, n), np.uint64), np.empty((2, n), np.int32)
+    others = 0
+    for i in range(n):
+        if values[i] != common:
+            keys[0, others] = ~bits[i] if bits[i] & SIGN else bits[i] | SIGN  # ascend with the numbers
+            owners[0, others] = i
+            others += 1
+    row = _sort(keys, owners, others)
+    common_place, count, before, begin = -1.0, 0, 0, 0
+    while begin < others or (common_place < 0.0 and others < n):
+        if common_place < 0.0 and others < n and (begin == others or keys[row, begin] > key):
+            distinct[count], before = key, n - others
+            common_place = begin + before / 2
+            distinct_places[count] = common_place
+        else:
+            first, end = keys[row, begin], begin + 1
+            while end < others and keys[row, end] == first:
+                end += 1
+            place = before + begin + (end - begin) / 2
+            distinct[count], distinct_places[count] = first, place
+            for i in range(begin, end):
+                places[owners[row, i]] = place
+            begin = end
+        count += 1
+    if others < n:
+        for i in range(n):
+            if values[i] == common:
+                places[i] = common_place
+    for i in range(count):
+        distinct[i] = distinct[i] ^ SIGN if distinct[i] & SIGN else ~distinct[i]
+    return count
+
+
+def number_places(values: Any) -> tuple[Floats, Floats, Floats]:
+    """The place of each of values (n,), none of them NaN: how many are less, and half of those that equal it. Distinct
+    values, ascending, and theirs.
+
+    Same as: ``reference.grouped.number_places``.
+    """
+    own = np.ascontiguousarray(values, np.float64) + 0.0  # one zero, not two
+    places, distinct, distinct_places = np.empty((3, len(own)))
+    if not len(own):
+        return places, distinct, distinct_places
+    common = np.sort(own[:: max(len(own) // CANDIDATES, 1)])
+    common = common[len(common) // 2 :][:1]
+    key = common.view(np.uint64)[0]
+    key = ~key if key & SIGN else key | SIGN
+    bits = distinct.view(np.uint64)
+    count = _rank(read_only(own), read_only(own.view(np.uint64)), float(common[0]), key, places, bits, distinct_places)
+    return places, distinct[:count].copy(), distinct_places[:count].copy()
