@@ -29,25 +29,33 @@ compiled = cast(Callable[[Kernel], Kernel], njit(**OUTER))
 
 
 @compiled
-def _add_numbers(codes: Any, values: Any, sums: Any) -> None:
-    """Add values (n,) to sums (size,)."""
-    last, total = codes[0], sums[codes[0]]
+def _add_numbers(codes: Any, values: Any, sums: Any) -> bool:
+    """Add values (n,) to sums (size,); False where a code is none of these, and what was added means nothing."""
+    last, total = codes[0], 0.0
+    if last < 0 or last >= len(sums):
+        return False
     for i in range(len(codes)):
         code = codes[i]
         if code != last:  # numbers of one code in a row stay in a register
+            if code < 0 or code >= len(sums):
+                return False
             sums[last] = total
             last, total = code, sums[code]
         total += values[i]
     sums[last] = total
+    return True
 
 
 @compiled
-def _add_rows(codes: Any, values: Any, sums: Any) -> None:
-    """Add values (n, m) to sums (size, m)."""
+def _add_rows(codes: Any, values: Any, sums: Any) -> bool:
+    """The same of values (n, m) and sums (size, m)."""
     for i in range(len(codes)):
         code = codes[i]
+        if code < 0 or code >= len(sums):
+            return False
         for k in range(values.shape[1]):
             sums[code, k] += values[i, k]
+    return True
 
 
 def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
@@ -58,9 +66,10 @@ def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
     sums = np.zeros((size, *values.shape[1:]))
     if not len(codes):
         return sums
-    _check(codes, values, size)
     numbers = read_only(np.ascontiguousarray(values, np.float64))
-    (_add_numbers if values.ndim == 1 else _add_rows)(read_only(np.ascontiguousarray(codes)), numbers, sums)
+    add = _add_numbers if values.ndim == 1 else _add_rows
+    if len(codes) != len(values) or not add(read_only(np.ascontiguousarray(codes)), numbers, sums):
+        _check(codes, values, size)
     return sums
 
 
