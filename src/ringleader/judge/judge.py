@@ -101,7 +101,9 @@ class LabelFree:
             self.signals.find_all(missing)
             finders: list[Callable[[], object]] = [partial(self.inputs, mode) for mode in missing]
             if self.signals.tensor.n_cells <= SIDE_BY_SIDE:
-                finders[:0] = beside  # they take longest
+                finders[:0] = [self.signals.find_rest, *beside]  # inputs need the first, and the others take longest
+            else:
+                self.signals.find_rest()
             Threads().map(lambda find: find(), finders)
 
 

@@ -132,16 +132,22 @@ class Signals:
         return not_attacks(self.share, self.lockstep)
 
     def find_all(self, modes: Sequence[int]) -> None:
-        """Find what the inputs of some modes are made of: parts that need nothing of one another side by side."""
+        """Find what the inputs of some modes are made of: parts that need nothing of one another side by side.
+
+        What is made of several of them is left to ``find_rest``.
+        """
 
         def alone() -> None:
             for mode in modes:
                 self.behaviour(mode)
 
-        # The longest first. Each may use threads of its own, which fill the pauses of the others.
+        # The longest first, and last the evidence, whose kernels use all threads: so none waits for another at the end.
         finders: tuple[Callable[[], object], ...]
-        finders = (lambda: self.lockstep, alone, lambda: self.reviews, lambda: self.strangers)
+        finders = (lambda: self.lockstep, alone, lambda: self.strangers, lambda: self.reviews)
         beside_each_other(self.share).map(lambda find: find(), finders)
+
+    def find_rest(self) -> None:
+        """Find what the inputs of all modes are made of besides, once ``find_all`` is done."""
         _ = self.ratios, self.not_attacks, self.counts_lead and self.crowd
 
     def evidence(self, mode: int) -> Floats:

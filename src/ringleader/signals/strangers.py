@@ -16,7 +16,6 @@ from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.elementary import log, surprise
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
-from ringleader.shares.runs import sums_by_code
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -92,16 +91,18 @@ def _loudest(
     if time is not None:
         times = np.asarray(tensor.vocabularies[time].values, np.int64)[tensor.coordinates[:, time]]
     loudest = _nobody(n)
+    strangers = [np.flatnonzero(side & alone) for side in on_sides]
+    kinds = sum((side.astype(np.int64) << k for k, side in enumerate(on_sides)), np.int64(0)) * 2 + alone
     for places in cuts_on(tensor, actor, share.mode, settings):
         first = np.full(places.n_windows, np.iinfo(np.int64).max)
         np.minimum.at(first, places.windows, times)
         first = np.minimum.reduce(gather(share.peers, first))
         distinct, crowds = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
-        for side in on_sides:
-            cells = np.flatnonzero(side & alone)
+        crowded = _crowds(share, places, distinct, crowds, kinds, 2 << len(on_sides))
+        for k, cells in enumerate(strangers):
             if not share.count(len(cells)):
                 continue
-            count, expected = counted(share, places, distinct, crowds, side, alone)
+            count, expected = counted(share, crowded, k)
             doubt = log(looks * share.count(int((count > 0).sum())))
             ratio = np.maximum(surprise(count, expected) - doubt, 0.0)[crowds[cells]]
             louder = ratio > loudest.ratios[cells]
@@ -120,36 +121,47 @@ def came_for_one(who: Codes, items: Codes, n_actors: int) -> Bools:
     return np.asarray(elsewhere[who] == 0)
 
 
-def counted(
-    share: CellShare, places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools
-) -> tuple[Floats, Floats]:
-    """Of each crowd how many strangers it has, and how many were to be expected.
+class Crowds(NamedTuple):
+    """The items of each window, where reviews stand together.
+
+    numbers : (kinds, n_crowds) whole numbers: reviews by 2 x side + (whether of a stranger); sides as bits of a number
+    item    : (n_crowds,), from that of this process. of_all : share of all reviews in its window
+    """
+
+    numbers: Floats
+    item: Numbers
+    of_all: Floats
+
+
+def _crowds(share: CellShare, places: Places, distinct: Numbers, crowd: Numbers, kinds: Numbers, size: int) -> Crowds:
+    """distinct : item and window of each crowd, as one number. crowd, kinds : of each cell, (n_cells,); below size."""
+    item, window = np.divmod(distinct, places.n_windows)
+    in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
+    numbers = np.bincount(kinds * len(distinct) + crowd, minlength=size * len(distinct)).reshape(size, len(distinct))
+    return Crowds(numbers.astype(np.float64), item - share.own(share.mode)[0], (in_window / share.n_cells)[window])
+
+
+def counted(share: CellShare, crowds: Crowds, side: int) -> tuple[Floats, Floats]:
+    """Of each crowd how many strangers of a side it has, and how many were to be expected.
 
     Expected are those whom the item sees in other windows, scaled by the window's share of all reviews, and the
     market's share of strangers among the item's other customers of the window. Whatever brings strangers of other
     opinions, in greater numbers than these are expected, brings some of this side as well: as many for each as there
     are in the market. So a product that everyone talks about is no crowd, and one that is praised by all is.
-
-    distinct : item and window of each crowd, as one number. crowd : of each cell, (n_cells,).
     """
-    count, expected = _counted_alike(share, places, distinct, crowd, side, alone)
-    others, usual = _counted_alike(share, places, distinct, crowd, ~side, alone)
-    odds = share.count(int((side & alone).sum())) / max(share.count(int((~side & alone).sum())), 1)
+    of_side = (np.arange(len(crowds.numbers)) >> (side + 1)) & 1 == 1
+    count, expected, alike = _counted_alike(share, crowds, of_side)
+    others, usual, different = _counted_alike(share, crowds, ~of_side)
+    odds = alike / max(different, 1)
     return count, expected + odds * np.maximum(others - usual - NOISE * np.sqrt(usual), 0.0)
 
 
-def _counted_alike(
-    share: CellShare, places: Places, distinct: Numbers, crowd: Numbers, side: Bools, alone: Bools
-) -> tuple[Floats, Floats]:
-    """The same without those of other opinions."""
-    item, window = distinct // places.n_windows, distinct % places.n_windows
-    item = item - share.own(share.mode)[0]
-    strangers, others = side & alone, side & ~alone
-    count = sums_by_code(crowd, strangers, len(distinct))
-    customers = sums_by_code(crowd, others, len(distinct))
-    in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
-    of_all = (in_window / share.n_cells)[window]
-    in_all = np.bincount(item, weights=count)[item]
-    elsewhere = (in_all - count) * of_all / np.maximum(1.0 - of_all, 1e-9)
-    odds = share.count(int(strangers.sum())) / max(share.count(int(others.sum())), 1)
-    return count, np.asarray(elsewhere + odds * customers + LEAST * min(odds, 1.0), np.float64)
+def _counted_alike(share: CellShare, crowds: Crowds, kinds: Bools) -> tuple[Floats, Floats, int]:
+    """The same of some kinds, without those of other opinions; and how many strangers of these kinds there are."""
+    strange = np.arange(len(kinds)) & 1 == 1
+    count, customers = (crowds.numbers[kinds & chosen].sum(axis=0) for chosen in (strange, ~strange))
+    in_all = np.bincount(crowds.item, weights=count)[crowds.item]
+    elsewhere = (in_all - count) * crowds.of_all / np.maximum(1.0 - crowds.of_all, 1e-9)
+    strangers, others = (share.count(int(part.sum())) for part in (count, customers))
+    odds = strangers / max(others, 1)
+    return count, np.asarray(elsewhere + odds * customers + LEAST * min(odds, 1.0), np.float64), strangers
