@@ -31,7 +31,8 @@ from ringleader.judge.posterior import (
 from ringleader.judge.prevalence import estimate_prevalence, floor_of, matching_shift, with_floor
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real_head
-from ringleader.kernels.logistic import logistic
+from ringleader.kernels.logistic import fisher_weight, logistic
+from ringleader.kernels.tiles import inverse_factor
 
 
 def problem(seed: int = 0, m: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray, Prior]:
@@ -65,6 +66,28 @@ def test_objective_never_falls_and_ends_where_a_general_optimiser_does(size: flo
         options={"gtol": 1e-9},
     )
     np.testing.assert_allclose(made.weights, naive.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("m", [20, 400])  # by labels, and by weights
+def test_near_the_mode_steps_share_a_curvature_and_the_covariance_is_that_of_the_mode(
+    monkeypatch: pytest.MonkeyPatch, m: int
+) -> None:
+    rows, label, prior = problem(m=m, p=30)
+    factorised: list[int] = []
+
+    def counting(block: np.ndarray) -> np.ndarray:
+        factorised.append(len(block))
+        return inverse_factor(block)
+
+    monkeypatch.setattr("ringleader.judge.posterior.inverse_factor", counting)
+    trace: list[float] = []
+    made = fit_logistic(rows, label, prior, prior.mean, 100, trace)
+    assert made.gap < 1e-7
+    assert 2 <= len(factorised) < len(trace)
+    exact = ByWeights(rows, fisher_weight(made.fitted), prior)
+    np.testing.assert_allclose(made.variance, exact.diagonal(), rtol=1e-6)
+    np.testing.assert_allclose(made.leverage, exact.leverage(), rtol=1e-6)
+    assert abs(exact.solve(gradient(rows, label, prior, made.weights))).max() < 1e-6
 
 
 def test_covariance_is_the_inverse_of_the_hessian() -> None:
