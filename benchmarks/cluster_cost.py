@@ -1,14 +1,16 @@
 """A model of what a sweep on a cluster costs: constants that are measured, times that it predicts, and larger markets.
 
-    python benchmarks/cluster_cost.py --fit 100000 200000 400000 --check 1000000 5000000
+    python benchmarks/cluster_cost.py --fit 50000 100000 200000 500000 --check 1000000 5000000 20000000
     python benchmarks/cluster_cost.py --traffic 200000
-    python benchmarks/cluster_cost.py --simulate 64
+    python benchmarks/cluster_cost.py --constants 1.3e-6 30 --simulate 64
 
-Time of a sweep with its likelihood = cells x CELL + rows x ROW, divided among workers and threads, + super-steps x STEP
-+ bytes that a worker receives / BANDWIDTH. Bytes: a worker receives each factor row that its cells and their negatives
-name and that it does not own, once for each mode that is dealt out, the cells in which its entities were drawn, and
-sums of the modes that are not dealt out. ``--simulate`` runs the messages of a sweep of the largest market between many
-light actors on this machine, with sleeps for the kernels.
+Time of a sweep with its likelihood = cells x (CELL + VISITS x GATHER), divided among workers and threads, + super-steps
+x STEP + bytes that a worker receives / BANDWIDTH. GATHER is the time of reading one factor row at random; it depends on
+how many bytes the rows of the contrast mode are against the caches, and is measured for every size. CELL and VISITS are
+fitted. Bytes: a worker receives each factor row that its cells and their negatives name and that it does not own, once
+for each mode that is dealt out, the cells in which its entities were drawn, and sums of the modes that are not dealt
+out. ``--simulate`` runs the messages of a sweep of the largest market between many workers on this machine, with sleeps
+for the kernels.
 """
 
 from __future__ import annotations
@@ -22,17 +24,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster"))
 
 from in_process import InProcess
 
+import ringleader as rl
 from cluster_speed import market
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import get_learner, likelihoods
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
+from ringleader.runtime.peers import Peers
 
 ROW_BYTES = 96
 """A factor row of rank 24 in float32."""
@@ -41,6 +46,7 @@ DRAWN_BYTES = 36
 SUM_BYTES = 2592
 """Gradient and curvature of an entity of a mode that is not dealt out, in float64."""
 NEGATIVES = 4
+MODES = 5
 STEPS = 11
 """Super-steps of a sweep of five modes."""
 
@@ -57,6 +63,26 @@ AMAZON = Market(571_000_000, (54_000_000, 48_000_000), 1_500)
 """Amazon reviews 2023: reviews, reviewers, products; ratings and weeks."""
 
 
+@njit
+def _visit(rows: Any, codes: Any, into: Any) -> None:  # pragma: no cover - compiled
+    for n in range(len(codes)):
+        into += rows[codes[n]]
+
+
+def gather_seconds(entities: int, picks: int = 4_000_000) -> float:
+    """CPU seconds of reading one row at random, of so many; entities are as unequally active as in the market."""
+    rng = np.random.default_rng(1)
+    rows = np.ones((entities, ROW_BYTES // 4), np.float32)
+    codes = (entities * rng.beta(0.6, 2.0, picks)).astype(np.int32)
+    into = np.zeros(rows.shape[1], np.float32)
+    times = []
+    for _ in range(4):  # the first compiles
+        began = time.process_time()
+        _visit(rows, codes, into)
+        times.append((time.process_time() - began) / picks)
+    return min(times[1:])
+
+
 def measured(reviews: int, sweeps: int) -> dict[str, float]:
     """CPU seconds of one thread for a sweep with its likelihood."""
     problem = build_problem(market(reviews), (), ModelConfig(threads=1))
@@ -69,17 +95,37 @@ def measured(reviews: int, sweeps: int) -> dict[str, float]:
         state = learner.sweep(problem, state)
         likelihoods(problem, state)
         times.append(time.process_time() - began)
-    rows = sum(problem.tensor.shape)
-    return {"reviews": reviews, "cells": problem.tensor.n_cells, "rows": rows, "seconds": min(times)}
+    entities = problem.tensor.shape[problem.config.contrast]
+    cells = problem.tensor.n_cells
+    del problem, state
+    gather = gather_seconds(entities)
+    return {"reviews": reviews, "cells": cells, "entities": entities, "gather": gather, "seconds": min(times)}
 
 
 def constants(points: list[dict[str, float]]) -> tuple[float, float]:
-    """Seconds of a cell and of a row, by least squares of relative errors; neither below zero."""
+    """Seconds of a cell, and how often it visits a row, by least squares of relative errors; neither below zero."""
     from scipy.optimize import nnls
 
-    sides = np.array([[p["cells"] / p["seconds"], p["rows"] / p["seconds"]] for p in points])
+    cells = np.array([p["cells"] / p["seconds"] for p in points])
+    sides = np.stack([cells, cells * [p["gather"] for p in points]], axis=1)
     found, _ = nnls(sides, np.ones(len(points)))
     return float(found[0]), float(found[1])
+
+
+def rows_held(sizes: Market, workers: int) -> float:
+    """Rows of the contrast mode that a worker's cells and their negatives name, where all are as likely."""
+    named = sizes.reviews / workers * (1 + NEGATIVES) * len(sizes.entities)
+    return sizes.entities[0] * -float(np.expm1(named * np.log1p(-1 / sizes.entities[0])))
+
+
+def memory(sizes: Market, workers: int) -> float:
+    """Bytes of a worker in a sweep: its cells and their negatives once for each dealt mode, drawn cells, the column
+    that negatives are drawn from, and rows."""
+    cells = sizes.reviews / workers
+    tuples = len(sizes.entities) * cells * (MODES * 4 + NEGATIVES * 4 + 8 + 4)  # and their numbers and lists
+    drawn = cells * NEGATIVES * (MODES * 4 + NEGATIVES * 4 + 4)
+    rows = rows_held(sizes, workers) + sum(min(e, cells) for e in sizes.entities[1:])
+    return tuples + drawn + sizes.reviews * 4 + rows * ROW_BYTES
 
 
 def received(sizes: Market, workers: int) -> float:
@@ -132,65 +178,59 @@ def traffic(reviews: int, workers: int) -> dict[str, float]:
     }
 
 
-class LightWorker:
-    """An actor that sends messages of the right sizes, and sleeps for as long as its kernels would run."""
-
-    def __init__(self, rank: int, count: int) -> None:
-        self.rank, self.count = rank, count
-
-    def step(self, size: int, seconds: float, *messages: Any) -> Any:
-        assert all(len(message) == size for message in messages)
-        time.sleep(seconds)
-        letters = [np.zeros(size, np.uint8) for _ in range(self.count)]
-        return letters if self.count > 1 else letters[0]
-
-
-def simulate(workers: int, cell: float, row: float, threads: int, shrink: float, store: int) -> dict[str, float]:
-    """A sweep of the largest market: real messages through Ray, ``shrink`` times smaller, and sleeps."""
-    import ray
-
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=store * 2**20,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    kernels = (AMAZON.reviews * cell + sum(AMAZON.entities) * row) / (workers * threads)
-    letter = int(received(AMAZON, workers) / STEPS / (workers - 1) / shrink)
-    actor = ray.remote(num_cpus=0, max_restarts=0)(LightWorker)
+def simulated_sweep(memory: dict[str, Any], peers: Peers, size: int, seconds: float, steps: int) -> float:
+    """In a worker: exchanges messages of ``size`` bytes with all others, and sleeps for as long as kernels would run;
+    seconds of a super-step."""
     began = time.perf_counter()
-    actors = [actor.remote(rank, workers) for rank in range(workers)]
+    for step in range(steps):
+        time.sleep(seconds)
+        letters = [np.full(size, (7 * peers.rank + rank + step) % 251, np.uint8) for rank in range(peers.count)]
+        for rank, received in enumerate(peers.exchange(letters)):
+            expected = (7 * rank + peers.rank + step) % 251
+            assert len(received) == size and received[0] == received[-1] == expected, "a message went astray"
+    return (time.perf_counter() - began) / steps
 
-    def exchange(size: int, seconds: float, steps: int) -> list[float]:
-        answers = [a.step.options(num_returns=workers).remote(size, 0.0) for a in actors]
-        times = []
-        for _ in range(steps):
-            since = time.perf_counter()
-            answers = [
-                a.step.options(num_returns=workers).remote(size, seconds, *(answers[q][p] for q in range(workers)))
-                for p, a in enumerate(actors)
-            ]
-            ray.wait([answer[0] for answer in answers], num_returns=workers, fetch_local=False)
-            times.append(time.perf_counter() - since)
-        return times
 
-    exchange(1, 0.0, 1)
-    started = time.perf_counter() - began
-    empty = exchange(1, 0.0, 4)
-    full = exchange(letter, kernels / STEPS / shrink, STEPS)
-    ray.shutdown()
-    return {
-        "workers": workers,
-        "messages of a step": workers * (workers - 1),
-        "bytes of a message": letter,
-        "seconds to start": started,
-        "empty step": float(np.median(empty)),
-        "kernels of a step": kernels / STEPS / shrink,
-        "step": float(np.median(full)),
-        "steps": STEPS,
-    }
+def simulate(workers: int, kernels: float, shrink: float, store: int) -> dict[str, float]:
+    """A sweep of the largest market between many workers on this machine.
+
+    Driver, workers and messages are those of a fit; kernels are sleeps as long as they would run, and messages are
+    ``shrink`` times smaller, so that this machine can hold them all at once.
+    """
+    letter = int(received(AMAZON, workers) / STEPS / (workers - 1) / shrink)
+    began = time.perf_counter()
+    with rl.Ray(workers=workers, threads=1, object_store=store * 2**20, timeout=300.0).start() as running:
+        running.run(simulated_sweep, [(1, 0.0, 1)] * workers)
+        started = time.perf_counter() - began
+        figures: dict[str, float] = {
+            "workers": workers,
+            "messages of a step": workers * (workers - 1),
+            "bytes of a message": letter,
+            "seconds to start": started,
+            "kernels of a step": kernels / STEPS,
+        }
+        for name, size, seconds, steps in (("empty step", 1, 0.0, 4), ("step", letter, kernels / STEPS, STEPS)):
+            wall, own = time.perf_counter(), time.process_time()
+            running.run(simulated_sweep, [(size, seconds, steps)] * workers)
+            figures[name] = (time.perf_counter() - wall) / steps
+            figures[f"{name}, CPU of the driver"] = (time.process_time() - own) / steps
+        figures["workers lost"] = running.restarts
+    return figures
+
+
+def project(workers: int, cell: float, visits: float, given: argparse.Namespace) -> None:
+    """Print what the model says of the largest market."""
+    gather = gather_seconds(min(int(rows_held(AMAZON, workers)), given.most_rows))
+    kernels = AMAZON.reviews * (cell + visits * gather) / (workers * given.threads)
+    size, steps = received(AMAZON, workers), STEPS * (given.step + given.reference * workers**2)
+    seconds = kernels + size / given.bandwidth + steps
+    dollars = workers * 4 * seconds / 3600 * given.price
+    print(
+        f"{workers} workers: {seconds:.1f} s a sweep: kernels {kernels:.1f} s (a row {1e9 * gather:.0f} ns), "
+        f"{size / 1e9:.2f} GB received, steps {steps:.2f} s; {memory(AMAZON, workers) / 1e9:.1f} GB each; "
+        f"{dollars:.2f} dollars for 4 sweeps",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -200,33 +240,39 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--traffic", type=int, default=0)
     parser.add_argument("--simulate", type=int, default=0)
-    parser.add_argument("--shrink", type=float, default=1000.0, help="how much smaller messages and kernels are")
-    parser.add_argument("--constants", type=float, nargs=2, default=None, metavar=("CELL", "ROW"))
+    parser.add_argument("--shrink", type=float, default=50.0, help="how much smaller messages are than real ones")
+    parser.add_argument("--store", type=int, default=1500, help="megabytes of Ray's object store in a simulation")
+    parser.add_argument("--constants", type=float, nargs=2, default=(1.3e-6, 30.0), metavar=("CELL", "VISITS"))
+    parser.add_argument("--project", action="store_true", help="say what the model says of the largest market")
+    parser.add_argument("--most-rows", type=int, default=54_000_000, help="rows of the largest table that is timed")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--step", type=float, default=0.0014, help="seconds of an empty super-step")
+    parser.add_argument("--reference", type=float, default=0.0, help="seconds of the driver for a reference of a step")
     parser.add_argument("--bandwidth", type=float, default=1e9, help="bytes a second that a worker receives")
+    parser.add_argument("--price", type=float, default=0.90, help="dollars of a machine for an hour")
     given = parser.parse_args()
-    points = [measured(n, given.sweeps) for n in given.fit]
+    points = []
+    for n in given.fit:
+        points.append(measured(n, given.sweeps))
+        print(json.dumps(points[-1]), flush=True)
+    cell, visits = constants(points) if points else given.constants
+    print(f"a cell {1e9 * cell:.0f} ns of one thread, and {visits:.1f} visits of rows")
     for point in points:
-        print(json.dumps(point))
-    cell, row = constants(points) if points else given.constants or (1.5e-6, 2e-6)
-    print(f"a cell {1e9 * cell:.0f} ns, a row {1e9 * row:.0f} ns of one thread")
+        predicted = point["cells"] * (cell + visits * point["gather"])
+        print(f"fitted {point['reviews']}: {predicted / point['seconds'] - 1:+.1%}")
     for n in given.check:
         point = measured(n, given.sweeps)
-        predicted = cell * point["cells"] + row * point["rows"]
-        print(json.dumps({**point, "predicted": predicted, "error": predicted / point["seconds"] - 1}))
-    for workers in (8, 64, 256):
-        kernels = (AMAZON.reviews * cell + sum(AMAZON.entities) * row) / (workers * given.threads)
-        size = received(AMAZON, workers)
-        seconds = kernels + size / given.bandwidth + STEPS * given.step * workers / 2
-        print(
-            f"{workers} workers: {seconds:.1f} s a sweep: kernels {kernels:.1f} s, {size / 1e9:.2f} GB received, "
-            f"steps {STEPS * given.step * workers / 2:.2f} s"
-        )
+        predicted = point["cells"] * (cell + visits * point["gather"])
+        error = predicted / point["seconds"] - 1
+        print(json.dumps({**point, "predicted": predicted, "error": error}), flush=True)
+    for workers in (8, 64, 256) if given.project else ():
+        project(workers, cell, visits, given)
     for workers in (2, 4, 8, 16) if given.traffic else ():
         print(json.dumps(traffic(given.traffic, workers)), flush=True)
     if given.simulate:
-        print(json.dumps(simulate(given.simulate, cell, row, given.threads, given.shrink, store=400), indent=1))
+        gather = gather_seconds(1_000_000)
+        kernels = AMAZON.reviews * (cell + visits * gather) / (given.simulate * given.threads)
+        print(json.dumps(simulate(given.simulate, kernels, given.shrink, given.store), indent=1))
 
 
 if __name__ == "__main__":
