@@ -344,7 +344,7 @@ def test_a_crowd_of_strangers_is_said_with_its_number_and_weeks() -> None:
     once = market.reviews.groupby("reviewer")["seller"].transform("size") == 1
     alone = market.reviews[once & (market.reviews["seller"].astype(str) == str(seller))]
     assert 3 <= number <= len(alone)
-    assert "without any other review" in reason.sentence and "in the 4 weeks from 20" in reason.sentence
+    assert "who reviewed nothing else" in reason.sentence and "in the 4 weeks from 20" in reason.sentence
 
 
 def test_the_reviews_that_are_marked_are_those_that_raise_the_suspicion() -> None:

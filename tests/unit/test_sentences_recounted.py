@@ -369,13 +369,16 @@ def _ratios(r: Recount) -> ReviewRatios:
 
 def strangers(r: Recount, said: re.Match[str]) -> None:
     first = pd.Timestamp(said["first"])
-    count = r.table["reviewer"].value_counts()
-    place = r.table[r.table.isin([said["place"] or r.entity]).any(axis=1)]
+    item = said["place"] or r.entity
+    mode = {"P": "product", "S": "seller"}[item[0]]
+    items = r.table.groupby("reviewer")[mode].nunique()
+    place = r.table[r.table[mode] == item]
     within = place[(place["week"] >= first) & (place["week"] < first + pd.Timedelta(weeks=int(said["weeks"])))]
-    alone = within[within["reviewer"].map(count) == 1]
-    assert int(said["seen"]) in set(alone["side"].value_counts()), said[0]
-    assert said["of"] is None or int(said["of"]) == len(r.mine)
-    assert said["only"] is None or len(r.mine) == 1
+    alone = within[within["reviewer"].map(items) == 1]
+    words = said.groupdict()
+    assert int(words.get("seen") or 1) in set(alone["side"].value_counts()), said[0]
+    assert words.get("of") is None or int(words["of"]) == len(r.mine)
+    assert words.get("only") is None or len(r.mine) == 1
 
 
 def bad_ratings(r: Recount, said: re.Match[str]) -> None:
@@ -468,11 +471,13 @@ PATTERNS: dict[str, Callable[[Recount, re.Match[str]], None]] = {
     ),
     r"No review of it stands where others' reviews .*": no_campaign,
     rf"Of \d+ \w+ that it .* expected, {SEEN} {IS} .*, {EXPECTED}{NAMES}": among_alike,
-    rf"(?:It came for one item alone; so did others: )?{SEEN} reviewers? without any other review rated alike"
-    rf"(?: on (?:product|seller) (?P<place>{ID}))? in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"
-    rf"(?:; \d+ of its {OF} {REVIEWS} {IS} part of such a crowd|(?P<only>; its only review is part of that crowd))?": (
-        strangers
-    ),
+    rf"(?:It came for one item alone; )?{SEEN} reviews?(?: of (?:product|seller) (?P<place>{ID}))?"
+    r"(?: with ratings alike(?:, its own among them,)?)? came from (?:such reviewers|(?:one reviewer|reviewers) who "
+    rf"reviewed nothing else) in the (?P<weeks>\d+) weeks from (?P<first>{DATE}), {EXPECTED}"
+    rf"(?:; \d+ of its {OF} {REVIEWS} (?:{IS} part of such a crowd|is such a one|are such)"
+    r"|(?P<only>; its only review is part of that crowd|; that is its only review))?": strangers,
+    rf"It came for one item alone, (?:product|seller) (?P<place>{ID}), in the (?P<weeks>\d+) weeks from "
+    rf"(?P<first>{DATE}), where \S+ such reviews (?:was|were) to be expected": strangers,
     rf"(?:\d+ of its|None of its|Its only|It gave no) ?{OF}? ?ratings? of 1 to 2(?: .*)?": bad_ratings,
     r"No known bad \w+ has .* too|None of its \d+ \w+ is known bad|Its \w+ is not known bad": none_known,
     r"Its only review .*fits no group .*": nothing_to_count,

@@ -220,27 +220,39 @@ def evidence(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
 
 
 def crowd_of_strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
-    """The largest crowd of accounts without any other review that its reviews are part of: where, when, how many."""
+    """The largest crowd of reviews by accounts that reviewed nothing else that its own are part of: where, when, how
+    many. Who came for a seller may have reviewed several of its products, so reviews are counted and not accounts."""
     crowds, own = facts.signals.strangers, facts.own
     cells = facts.not_bad[crowds.ratios[facts.not_bad] > 0]
     if not len(cells):
         return Said(("No review of it is part of a crowd of accounts that reviewed nothing else",), False)
     loudest = cells[np.argmax(crowds.ratios[cells])]
-    k = int(crowds.mode[loudest])
-    place: Parts = (" on ", *named(facts, k, int(own.codes(k, np.array([loudest]))[0]))) if k != own.mode else ()
+    k, many = int(crowds.mode[loudest]), int(crowds.number[loudest])
+    item: Parts = named(facts, k, int(own.codes(k, np.array([loudest]))[0])) if k != own.mode else ()
+    place: Parts = (" of ", *item) if item else ()
     weeks = ""
     if own.roles.time is not None:
         first = say_time(np.datetime64(int(crowds.begin[loudest]), "s"))
         weeks = f" in the {say_length(round(WINDOW_WEEKS * 7), DAY)} from {first}"
     expected = float(crowds.expected[loudest])
-    who = counted(int(crowds.number[loudest]), mode_name(facts, own.roles.actor))
-    said = f"{who} without any other review {'came' if own.roles.side_rating is None else 'rated alike'}"
-    rest = f"{weeks}, where {number(expected)} {were(expected)} to be expected"
+    were_expected = f"{were(expected)} to be expected"
+    rest, actor = f"{weeks}, where {number(expected)} {were_expected}", mode_name(facts, own.roles.actor)
+    alike = " with ratings alike" if own.roles.side_rating is not None else ""
+    if own.acts and many == 1:
+        alone = f"{',' * bool(weeks)}{weeks}, where {number(expected)} such reviews {were_expected}"
+        return Said(("It came for one item alone, ", *item, alone), True)
     if own.acts:
-        return Said(("It came for one item alone; so did others: ", said, *place, rest), True)
-    many = f"; {len(cells):,} of its {reviews_said(own)} {verb(len(cells), 'are')} part of such a crowd"
-    many = many if len(own.cells) > 1 else "; its only review is part of that crowd"
-    return Said((said, *place, rest, many), True)
+        came = f"{alike}, its own among them, came from such {plural(actor)}"
+        return Said((f"It came for one item alone; {many:,} reviews", *place, came, rest), True)
+    if many == 1:
+        said: Parts = ("1 review", *place, f" came from one {actor} who reviewed nothing else", rest)
+        such = "is such a one" if len(cells) == 1 else "are such"
+    else:
+        said = (f"{many:,} reviews", *place, f"{alike} came from {plural(actor)} who reviewed nothing else", rest)
+        such = f"{verb(len(cells), 'are')} part of such a crowd"
+    if len(own.cells) > 1:
+        return Said((*said, f"; {len(cells):,} of its {reviews_said(own)} {such}"), True)
+    return Said((*said, "; that is its only review" if many == 1 else "; its only review is part of that crowd"), True)
 
 
 def strangers(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
@@ -276,10 +288,16 @@ def attack(facts: Facts, names: Sequence[str], positive: bool) -> Said | None:
             else f"Its only rating of {bad} did not come"
         )
         return Said((f"{none} together with others'",), False)
-    ratings = f"its {counted(len(low), 'rating')} of {bad}"
     loudest = low[np.argmax(ratios)][None]
     place = named(facts, own.roles.rarest_item, int(own.codes(own.roles.rarest_item, loudest)[0]))
-    said = f"{together:,} of {ratings} came together with others', beyond chance and tastes; most of all that on "
+    crowds, loud = facts.signals.strangers, low[ratios > 0]
+    strange = crowds.ratios[loud] == facts.signals.ratios.attack[loud]
+    how = "came together with others', beyond chance and tastes"
+    if (strange & (crowds.number[loud] == 1)).all():  # a crowd of one
+        how = "came from an account that reviewed nothing else, as hardly anybody does there"
+    if len(low) == 1:
+        return Said((f"Its only rating of {bad} {how}: that on ", *place, when(facts, loudest)), True)
+    said = f"{together:,} of its {len(low):,} ratings of {bad} {how}; most of all that on "
     return Said((said, *place, when(facts, loudest)), True)
 
 
