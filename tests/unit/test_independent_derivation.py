@@ -176,7 +176,7 @@ def test_learned_head_variances_maximise_the_marginal_likelihood_and_both_invers
         np.testing.assert_allclose(made.leverage(), np.diag(rows @ plain @ rows.T))
 
 
-@pytest.mark.parametrize("counted", ["one", "count"])
+@pytest.mark.parametrize("counted", ["one", "log", "count"])
 def test_evidence_leaves_a_review_out_as_a_refit_does(counted: str) -> None:
     """Non-negative rows, Fisher, also where counts weigh."""
     rng = np.random.default_rng(0)
@@ -188,7 +188,7 @@ def test_evidence_leaves_a_review_out_as_a_refit_does(counted: str) -> None:
     state, _ = fit_loop(problem, start_state(problem))
     state, _ = fit_loop(problem, state, sweeps=40, touched={0: np.arange(60)})
     made, cells, drawn = review_evidence(problem, state), tensor.coordinates, draw_sweep(problem, 0)[:, 3:]
-    weight = tensor.counts if counted == "count" else np.ones(len(cells))
+    weight = {"one": np.ones(len(cells)), "log": 1 + np.log(tensor.counts), "count": tensor.counts}[counted]
     rows = state.component_weights * state.rows(1)[cells[:, 1]] * state.rows(2)[cells[:, 2]]
     some, exact = np.arange(0, len(cells), 6), []
     for i in some:
