@@ -344,7 +344,7 @@ def spread_labels(walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow
     ]
 
 
-class HeldOut(NamedTuple):
+class HeldOutLabels(NamedTuple):
     """Labels with those of each fold left out in turn."""
 
     places: Numbers  # (m,) of the labelled that this process owns, counted from the first entity that it owns
@@ -364,7 +364,7 @@ def _fingerprint(labels: LabelSet) -> str:
     return digest.hexdigest()
 
 
-def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> HeldOut:
+def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> HeldOutLabels:
     """z of the labelled, with the labels of each fold left out in turn."""
     n = own.total
     who, values = np.asarray(labels.codes, np.int64).reshape(-1), np.asarray(labels.values, np.float64).reshape(-1)
@@ -382,7 +382,7 @@ def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> HeldOut:
     mine = np.flatnonzero((who >= own.first) & (who < own.last))
     columns = np.repeat(values[mine, None], folds, axis=1)
     columns[np.arange(len(mine)), dealt[mine]] = 0.0
-    return HeldOut(who[mine] - own.first, dealt[mine], columns)
+    return HeldOutLabels(who[mine] - own.first, dealt[mine], columns)
 
 
 def read_folds(flow: Floats, fold: Numbers) -> Floats:
