@@ -176,9 +176,10 @@ def _learn(
     try:
         count = 0 if runtime is None else runtime.count
         with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
-            callback: Callback = JsonEvents(entries, count) if as_json and count and not VOICE.quiet else bar
+            shown = JsonEvents(entries, count) if as_json and count and not VOICE.quiet else bar
+            callback: Callback = shown
             if runtime is not None:
-                runtime.watch = bar.step
+                runtime.watch = shown.step
             detector.snapshot_, _ = learn(
                 detector.get_params(),
                 tensor,

@@ -51,6 +51,8 @@ class SweepBar:
 
     def step(self, program: str, exchanges: int) -> None:
         """Workers have made some exchanges of a program; every sweep has as many."""
+        if not self.sweep and program != SWEEP:
+            self.last = time.perf_counter()  # what comes before the first sweep is no part of it
         if program == SWEEP:
             self.exchanges = exchanges
             if self.most:
@@ -62,10 +64,11 @@ class JsonEvents:
 
     def __init__(self, entries: int, workers: int) -> None:
         self.entries, self.workers, self.last = entries, workers, time.perf_counter()
+        self.sweep = 0
 
     def __call__(self, info: SweepInfo) -> None:
         now = time.perf_counter()
-        seconds, self.last = max(now - self.last, 1e-9), now
+        seconds, self.last, self.sweep = max(now - self.last, 1e-9), now, info.sweep
         say_event(
             "sweep",
             sweep=info.sweep,
@@ -76,6 +79,11 @@ class JsonEvents:
             seconds_left=round(seconds * (info.last_sweep - info.sweep), 3),
             log_posterior=info.log_posterior,
         )
+
+    def step(self, program: str, exchanges: int) -> None:
+        """As ``SweepBar.step``: for the time at which the first sweep begins."""
+        if not self.sweep and program != SWEEP:
+            self.last = time.perf_counter()
 
 
 def say_event(event: str, **about: Any) -> None:
