@@ -228,9 +228,10 @@ def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
     """
     from network_nodes import network_nodes
 
-    with network_nodes(2) as nodes:
+    with network_nodes(2) as nodes, contextlib.ExitStack() as connected:
         began = time.perf_counter()
         ray = nodes.connect()
+        connected.callback(ray.shutdown)  # before the nodes end: else it waits for them
         nodes.join(ray)
         print(
             f"one process: {trial.seconds:.1f} s; two nodes joined after {time.perf_counter() - began:.1f} s",
@@ -256,7 +257,6 @@ def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
             nodes.link(victim, up=True)
             nodes.clear(victim)
             nodes.join(ray)
-        ray.shutdown()
 
 
 FAULTS: dict[str, Callable[[Trial, int], None]] = {
