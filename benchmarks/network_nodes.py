@@ -106,6 +106,7 @@ class Nodes:
     def close(self) -> None:
         for number in range(self.count):
             self.clear(number)
+            run("ip", "link", "delete", f"rl{number}", check=False)  # it lives as long as a process in the namespace
             run("ip", "netns", "delete", f"ringleader-{number}", check=False)
         if self.head is not None:
             os.killpg(self.head.pid, signal.SIGKILL)
