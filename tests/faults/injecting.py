@@ -68,7 +68,14 @@ def plant(bug: str) -> None:
             importlib.import_module(f"ringleader.{module}").whole_file = in_place  # type: ignore[attr-defined]
     elif bug == "manifest in place":
         beside = places.temporary_beside
-        places.temporary_beside = lambda target: target if target.name == store.MANIFEST else beside(target)
+
+        def manifest_in_place(target: Path) -> Path:
+            if target.name != store.MANIFEST:
+                return beside(target)
+            target.touch()
+            return target
+
+        places.temporary_beside = manifest_in_place
     elif bug == "parts of one name":
         store.NUMBERED = store.re.compile("nothing(1)")
     elif bug == "parts left behind":
