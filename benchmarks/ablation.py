@@ -30,7 +30,7 @@ from ringleader.judge.inputs import label_free_inputs, with_association
 from ringleader.judge.neighbours import first_round, with_neighbours
 from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET
-from ringleader.model.remembered import found_once
+from ringleader.runtime.remembered import found_once
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Ties
 from ringleader.signals.suspicion import ReviewRatios, Suspicion, entity_suspicion, review_ratios

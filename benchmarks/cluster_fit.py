@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import ringleader as rl
 from ringleader.datasets import taste_market
-from ringleader.runtime.peers import Peers, started
+from ringleader.runtime.peers import Peers
+from ringleader.runtime.workers import started
 
 
 class Used(NamedTuple):

@@ -17,7 +17,7 @@ from ringleader.errors import RingleaderWarning
 from ringleader.learners.loop import Callback
 from ringleader.model.config import ModelConfig
 from ringleader.runtime.machine import now
-from ringleader.runtime.peers import Runtime, started
+from ringleader.runtime.workers import Runtime, started
 from ringleader.snapshot import Snapshot
 from ringleader.snapshot.answers import Answers
 from ringleader.snapshot.parameters import model_config, seed_of

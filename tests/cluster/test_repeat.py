@@ -6,7 +6,7 @@ import pytest
 from in_process import InProcess
 
 from ringleader.errors import ClusterError, RunWarning, WorkerLost
-from ringleader.runtime.peers import repeat
+from ringleader.runtime.workers import repeat
 
 LOST = "worker 1 (process 7) is gone: it has not answered for 60 seconds (on host)"
 

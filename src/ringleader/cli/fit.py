@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ringleader.detector import RingDetector
     from ringleader.known.covariates import UserCovariates
     from ringleader.learners.loop import Callback
-    from ringleader.runtime.peers import Workers
+    from ringleader.runtime.workers import Workers
 
 
 @takes_reading_options
@@ -112,7 +112,7 @@ def command(
     from ringleader.cli.progress import say_event
     from ringleader.detector import RingDetector
     from ringleader.known.covariates import read_covariates
-    from ringleader.runtime.peers import started
+    from ringleader.runtime.workers import started
     from ringleader.snapshot.resume import check_place
 
     detector = RingDetector(

@@ -26,7 +26,7 @@ from ringleader.wording import counted
 
 if TYPE_CHECKING:
     from ringleader.known.labels import Labels
-    from ringleader.runtime.peers import Runtime
+    from ringleader.runtime.workers import Runtime
     from ringleader.tensor.sparse import SparseTensor
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY

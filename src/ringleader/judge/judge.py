@@ -26,9 +26,9 @@ from ringleader.judge.real import REAL_SETTINGS, fit_real
 from ringleader.judge.transfer import Transfer, tellers, transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
-from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.peers import Alone
+from ringleader.runtime.remembered import found_once
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
 from ringleader.signals.suspicion import SIDE_BY_SIDE

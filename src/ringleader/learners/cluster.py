@@ -27,10 +27,11 @@ from ringleader.model.evidence import ReviewEvidence
 from ringleader.model.negatives import negative_pool
 from ringleader.model.priors import labelled_evidence
 from ringleader.model.problem import Problem
-from ringleader.model.remembered import Remembered
 from ringleader.model.state import State
 from ringleader.runtime.mapped import copy_rows, mapped_array, mapped_rows
-from ringleader.runtime.peers import Peers, Workers, repeat
+from ringleader.runtime.peers import Peers
+from ringleader.runtime.remembered import Remembered
+from ringleader.runtime.workers import Workers, repeat
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys, joined_deals
 from ringleader.shares.part import Rows, joined

@@ -6,7 +6,6 @@
 - ``start.py``      where a fit starts
 - ``negatives.py``  negatives of a sweep, counter-based, and the kernels' view of them
 - ``priors.py``     prior variances, multiplicative gamma process, heads
-- ``remembered.py`` results of pure functions that are kept
 - ``evidence.py``   leave-one-out evidence of reviews and entities, and what joint heads read of it
 - ``objective.py``  log posterior, held-out likelihood, effective rank
 - ``posterior.py``  log-odds of cells and heads, leave-one-out log-odds of cells

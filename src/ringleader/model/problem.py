@@ -19,8 +19,8 @@ from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Ru
 from ringleader.kernels.protocol import Backend, get_backend, unavailable
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
-from ringleader.model.remembered import Remembered
 from ringleader.runtime.mapped import pieces
+from ringleader.runtime.remembered import Remembered
 from ringleader.tensor.sparse import SparseTensor
 
 HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1 down

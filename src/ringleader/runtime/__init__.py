@@ -2,7 +2,7 @@
 
 - ``machine``   memory and processors that may be used, space on disk; ``blas``: one thread for small matrices
 - ``executor``  where pieces of work run: in this process, or on threads
-- ``peers``     the processes that share one piece of work; ``ray``: workers on a Ray cluster
+- ``peers``     the processes that share one piece of work; ``workers``: those of a driver; ``ray``: on a Ray cluster
 - ``outputs``   files that appear whole; ``temporary``: folders that do not outlive their process
 - ``stores``    object stores and other places with an address
 """

@@ -35,7 +35,8 @@ from ringleader.runtime.machine import (
     resident_memory,
     return_memory,
 )
-from ringleader.runtime.peers import LEAVE_FROM, Watch, Worker
+from ringleader.runtime.peers import LEAVE_FROM, Worker
+from ringleader.runtime.workers import Watch
 from ringleader.settings import Number, Settings, Text, Whole
 from ringleader.wording import counted
 

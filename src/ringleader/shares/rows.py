@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.runtime.machine import leave_shared
-from ringleader.runtime.peers import Peers, Workers, gather
+from ringleader.runtime.peers import Peers, gather
+from ringleader.runtime.workers import Workers
 from ringleader.shares.part import Part, Rows
 from ringleader.shares.ranges import Ranges
 

@@ -10,7 +10,8 @@ from typing import Any
 from ringleader.arrays import Factors, Numbers
 from ringleader.errors import WorkerLost
 from ringleader.runtime.mapped import mapped_rows
-from ringleader.runtime.peers import Peers, Workers, repeat
+from ringleader.runtime.peers import Peers
+from ringleader.runtime.workers import Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
 from ringleader.shares.rows import send_rows
 from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep, start_rows

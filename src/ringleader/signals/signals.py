@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, frozen
-from ringleader.model.remembered import found_once
+from ringleader.runtime.remembered import found_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.crowd import CROWD_NAME, counts_lead, entity_crowd, review_crowd, say_order

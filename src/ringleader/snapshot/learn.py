@@ -31,7 +31,7 @@ from ringleader.model.state import State
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.mapped import mapped_array
-from ringleader.runtime.peers import Runtime, Workers, started
+from ringleader.runtime.workers import Runtime, Workers, started
 from ringleader.signals.cluster import FOUND, SOURCES, ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from, content_of

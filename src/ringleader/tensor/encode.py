@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from ringleader.errors import InputError, SettingsError, warn_of
 from ringleader.runtime.mapped import mapped_rows
-from ringleader.runtime.peers import Peers, Runtime, Workers, repeat
+from ringleader.runtime.peers import Peers
+from ringleader.runtime.workers import Runtime, Workers, repeat
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.advice import count_notes, encoding_notes
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column

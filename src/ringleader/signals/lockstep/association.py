@@ -22,9 +22,9 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.kernels.tiles import LANES
-from ringleader.model.remembered import found_once
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
+from ringleader.runtime.remembered import found_once
 from ringleader.settings import Number, Settings, Whole
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.graphs import OwnedGraph, OwnedRows, both_ways, cell_graph, meeting_graph, turned

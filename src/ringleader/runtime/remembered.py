@@ -1,4 +1,4 @@
-"""Results of a pure function that are kept, so that many threads may ask for them."""
+"""Results of a pure function that are kept, so that many threads may ask for them: one computes, the others wait."""
 
 from __future__ import annotations
 
