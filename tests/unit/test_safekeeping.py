@@ -91,7 +91,8 @@ def test_tables_called_like_parts_stay_in_the_folder_of_a_model(
     fitted: rl.RingDetector, market: Marketplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted.save(tmp_path / "m")
-    for name in ("labels-2024.parquet", "covariates-7.parquet", "state-1.parquet"):
+    foreign = {"labels-2024.parquet", "covariates-7.parquet", "state-1.parquet", f"a-{'9' * 240}.json"}
+    for name in foreign:
         (tmp_path / "m" / name).write_bytes(b"mine")
     newer = rl.load(tmp_path / "m").partial_fit(market.reviews[3000:])
     with monkeypatch.context() as faulty:
@@ -100,7 +101,7 @@ def test_tables_called_like_parts_stay_in_the_folder_of_a_model(
             newer.save(tmp_path / "m", keep=0)
     newer.save(tmp_path / "m", keep=0)
     unnamed = {path.name for path in (tmp_path / "m").iterdir()} - store.file_names(store.load(tmp_path / "m").files)
-    assert unnamed - {store.LOCK} == {"labels-2024.parquet", "covariates-7.parquet", "state-1.parquet", store.MANIFEST}
+    assert unnamed - {store.LOCK} == {*foreign, store.MANIFEST}
 
 
 @pytest.mark.parametrize("failing", ["write", "remove"])

@@ -44,7 +44,8 @@ from ringleader.snapshot.pieces import (
 )
 from ringleader.snapshot.place import Entry, Place, place_of
 
-NUMBERED = re.compile(r"-(\d+)\.(?:safetensors|parquet|json)")
+NUMBERED = re.compile(r"-(\d{1,12})\.(?:safetensors|parquet|json)")
+"""Files with the number of a generation; longer numbers are not ours, and names with the next one may be too long."""
 KEEP = 3
 """Earlier generations that stay."""
 TEXTS = 1 << 16
