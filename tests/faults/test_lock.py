@@ -7,6 +7,8 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,17 @@ def as_nobody(call: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.fixture
+def model_of_all() -> Iterator[Path]:
+    """A folder in which everybody may write; those of ``tmp_path`` are below one that is its user's alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        model = Path(folder) / "model"
+        model.mkdir()
+        model.chmod(0o777)
+        yield model
+
+
 def test_the_lock_dies_with_its_process_though_a_worker_that_it_forked_lives(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", FORKS, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -101,12 +114,8 @@ def test_a_lock_is_not_removed_from_a_folder_that_took_the_place_of_its_own(tmp_
 
 
 @AS_ROOT
-def test_another_user_is_told_who_writes_and_takes_over_what_a_killed_one_left(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    model = tmp_path / "model"
-    model.mkdir()
-    model.chmod(0o777)
+def test_another_user_is_told_who_writes_and_takes_over_what_a_killed_one_left(model_of_all: Path) -> None:
+    model = model_of_all
 
     def told() -> int:
         try:
