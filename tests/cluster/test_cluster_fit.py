@@ -35,7 +35,12 @@ def market() -> tuple[SparseTensor, rl.Labels]:
 
 @pytest.mark.parametrize(
     ("preset", "labelled", "workers"),
-    [("default", True, 2), ("default", False, 3), ("corrected", False, 2), ("corrected", True, 2)],
+    [
+        ("default", True, 2),
+        ("default", False, 3),
+        ("corrected", True, 2),
+        pytest.param("corrected", False, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_workers_write_the_model_folder_of_one_process(
     tmp_path: Path, market: tuple[SparseTensor, rl.Labels], preset: str, labelled: bool, workers: int

@@ -49,7 +49,10 @@ def assert_same_folder(found: Path, expected: Path) -> None:
     assert [name for name in a if a[name] != b[name]] == []
 
 
-@pytest.mark.parametrize(("preset", "labelled"), [("default", True), ("default", False), ("corrected", False)])
+@pytest.mark.parametrize(
+    ("preset", "labelled"),
+    [("default", True), *(pytest.param(preset, False, marks=pytest.mark.slow) for preset in ("default", "corrected"))],
+)
 def test_a_cluster_writes_the_model_folder_of_one_process(
     tmp_path: Path, workers: Any, reviews: Path, labels: Path, preset: str, labelled: bool
 ) -> None:

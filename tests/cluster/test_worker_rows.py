@@ -93,9 +93,8 @@ def test_the_driver_writes_where_workers_cannot(
 @pytest.mark.parametrize(
     "lost",
     [
-        "_judge",
         "the last",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("_keep_evidence", "_label_free", "_cores")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("_keep_evidence", "_label_free", "_judge", "_cores")),
     ],
 )
 def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: Path, reviews: Path, lost: str) -> None:
