@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ringleader as rl
@@ -180,3 +181,15 @@ def test_few_names_are_found_and_read_as_many_are(count: int) -> None:
         vocabulary.decode(np.full(count + 1, 50))
     with pytest.raises(IndexError):
         vocabulary.decode(np.full(count + 1, -1))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_names_are_found_whichever_side_is_hashed(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = Vocabulary.of_ids("reviewer", [f"r{i}" for i in range(1000)])
+    wanted = [*(f"r{i}" for i in range(999, 0, -50)), "nobody", None, "r7", "r7", "r7", ""]
+    asked = pa.chunked_array([wanted[:3], wanted[3:]], pa.string()) if chunked else wanted
+    codes = vocabulary.lookup(asked)
+    monkeypatch.setattr("ringleader.tensor.vocabulary.FEWER", 1000)
+    expected = [int(name[1:]) if name and name != "nobody" else -1 for name in wanted]
+    assert codes.tolist() == vocabulary.lookup(asked).tolist() == expected
+    assert codes.dtype == np.int32
