@@ -117,7 +117,7 @@ def test_a_lock_is_not_removed_from_a_folder_that_took_the_place_of_its_own(tmp_
 def test_another_user_is_told_who_writes_and_takes_over_what_a_killed_one_left(model_of_all: Path) -> None:
     model = model_of_all
 
-    def told() -> int:
+    def write() -> int:
         try:
             with writing(model, "the other"):
                 return 0
@@ -125,14 +125,14 @@ def test_another_user_is_told_who_writes_and_takes_over_what_a_killed_one_left(m
             return 3 if "the first (process" in str(error) else 4
 
     with writing(model, "the first"):
-        assert as_nobody(told) == 3
+        assert as_nobody(write) == 3
     (model / ".lock").write_text("left by a killed process")
     assert stat.S_IMODE((model / ".lock").stat().st_mode) == 0o644
-    assert as_nobody(told) == 0
+    assert as_nobody(write) == 0
     assert not (model / ".lock").exists()
     model.chmod(0o755)
     (model / ".lock").write_text("left by a killed process")
-    assert as_nobody(told) == 9  # who may not write there is refused as before
+    assert as_nobody(write) == 9  # who may not write there is refused as before
 
 
 def test_what_a_save_writes_is_for_those_whom_the_umask_leaves(tmp_path: Path) -> None:

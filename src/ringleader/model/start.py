@@ -14,8 +14,6 @@ from ringleader.runtime.mapped import pieces
 
 LEVEL = 0.8
 """Where rows start beside given ones. Chosen over 0.5 and random starts on one medium market only: re-measure."""
-
-
 FARTHEST = 3.65
 """Standard deviations at which random rows are cut off. Beyond 3.6541 (one draw in 3,900) NumPy makes normal numbers of
 a logarithm of the C library, whose last bits depend on the processor."""

@@ -14,7 +14,7 @@ ATTEMPTS = 3
 T = TypeVar("T")
 
 Watch = Callable[[str, int], None]
-"""Is told what program workers run, and how many exchanges they have made in it."""
+"""Called with the program that workers run, and how many exchanges they have made in it."""
 
 
 class Runtime(Protocol):

@@ -76,7 +76,7 @@ class NumbaBackend(HostArrays):
 
         def draw(span: tuple[int, int]) -> None:
             with np.errstate(over="ignore"):  # counters wrap; without compilation NumPy would warn
-                compiled_entries.draw_negatives(tuples, codes, modes, counter, span)
+                compiled_draws.draw_negatives(tuples, codes, modes, counter, span)
 
         self._over(len(tuples), 65536, draw)
 

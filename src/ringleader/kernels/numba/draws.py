@@ -1,4 +1,4 @@
-"""Compiled draws of negatives for cells of any numbers, and who owns the entities that were drawn: for workers.
+"""Compiled draws of negatives, for all cells or for those of any numbers, and who owns the entities that were drawn.
 
 As in ``blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
 """
@@ -18,6 +18,27 @@ COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
 
 
+@njit(**INNER)
+def _picked(key: int, number: Any, j: int, count: int) -> Any:
+    """Which of ``count`` is draw j of cell ``number``. Same as: ``int(counters.uniforms(key, number, j) * count)``."""
+    x = uint64(key) + ((number << uint64(8)) + uint64(j)) * uint64(0x9E3779B97F4A7C15)
+    x ^= x >> uint64(30)
+    x *= uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> uint64(27)
+    x *= uint64(0x94D049BB133111EB)
+    x ^= x >> uint64(31)
+    return np.int64(np.float64(x >> uint64(11)) * 2.0**-53 * count)
+
+
+@njit(**OUTER)
+def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[int, int]) -> None:
+    """Fill columns ``modes:`` of rows ``span`` from the pool ``codes``. Same as: ``reference.draw_negatives``."""
+    count = len(codes)
+    for i in range(span[0], span[1]):
+        for j in range(tuples.shape[1] - modes):
+            tuples[i, modes + j] = codes[_picked(key, uint64(i), j, count)]
+
+
 @njit(**OUTER)
 def draw_numbered(tuples: Any, codes: Any, modes: int, key: int, numbers: Any, span: tuple[int, int]) -> None:
     """Fill columns ``modes:`` of rows ``span``, the draws of cells ``numbers``, from the pool ``codes``.
@@ -28,14 +49,7 @@ def draw_numbered(tuples: Any, codes: Any, modes: int, key: int, numbers: Any, s
     for i in range(span[0], span[1]):
         number = uint64(numbers[i])
         for j in range(tuples.shape[1] - modes):
-            x = uint64(key) + ((number << uint64(8)) + uint64(j)) * uint64(0x9E3779B97F4A7C15)
-            x ^= x >> uint64(30)
-            x *= uint64(0xBF58476D1CE4E5B9)
-            x ^= x >> uint64(27)
-            x *= uint64(0x94D049BB133111EB)
-            x ^= x >> uint64(31)
-            picked = np.int64(np.float64(x >> uint64(11)) * 2.0**-53 * count)
-            tuples[i, modes + j] = codes[picked]
+            tuples[i, modes + j] = codes[_picked(key, number, j, count)]
 
 
 @njit(**INNER)

@@ -1,4 +1,4 @@
-"""Compiled passes over entries: negatives, their grouping, log-odds and likelihoods.
+"""Compiled passes over entries: which cells drew an entity, log-odds and likelihoods.
 
 As in ``blocks``, a checksum of the files whose code is compiled here keeps numba's disk cache honest.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit
 
 from ringleader.kernels.layout import View
 from ringleader.kernels.numba.elementary import INNER, OUTER, exp_minus, log_one_plus, logarithm
@@ -21,22 +21,6 @@ BATCH = 64  # cells whose log-odds are computed before their logarithms
 
 COMPILED_FROM = "ca5d5b6c94a7"
 """Checksum of the files of this package whose code is compiled into others (``tests/contract``)."""
-
-
-@njit(**OUTER)
-def draw_negatives(tuples: Any, codes: Any, modes: int, key: int, span: tuple[int, int]) -> None:
-    """Fill columns ``modes:`` of rows ``span`` from the pool ``codes``. Same as: ``reference.draw_negatives``."""
-    count = len(codes)
-    for i in range(span[0], span[1]):
-        for j in range(tuples.shape[1] - modes):
-            x = uint64(key) + ((uint64(i) << uint64(8)) + uint64(j)) * uint64(0x9E3779B97F4A7C15)
-            x ^= x >> uint64(30)
-            x *= uint64(0xBF58476D1CE4E5B9)
-            x ^= x >> uint64(27)
-            x *= uint64(0x94D049BB133111EB)
-            x ^= x >> uint64(31)
-            picked = np.int64(np.float64(x >> uint64(11)) * 2.0**-53 * count)
-            tuples[i, modes + j] = codes[picked]
 
 
 @njit(**OUTER)
