@@ -237,7 +237,8 @@ def html_table(frame: pd.DataFrame, caption: str, digits: str = ".3g") -> str:
 def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: str = "") -> str:
     """A value as the cell of a table: ``missing`` for None, NaN and NaT, numbers in ``digits``, lists with commas.
 
-    ``thousands`` groups the digits of whole numbers: 12,000. Texts stay as they are: see ``harmless``.
+    ``thousands`` groups the digits of whole numbers: 12,000. Texts stay as they are: see ``harmless``. What is below 1
+    is never rounded to it, since a probability would look like certainty: 0.99999 is 0.9999.
     """
     if isinstance(value, str):
         return value
@@ -248,7 +249,11 @@ def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: s
     if _is_time(value):
         return say_time(value)
     if isinstance(value, Real) and not isinstance(value, Integral):
-        return format(float(value), digits)
+        text = format(float(value), digits)
+        if value < 1 and text == format(1.0, digits):
+            decimals = int(digits.rpartition(".")[2][:-1])
+            return format(1 - 10.0**-decimals, digits)
+        return text
     return f"{value:,}" if thousands and isinstance(value, Integral) else str(value)
 
 

@@ -143,6 +143,10 @@ def test_what_json_cannot_hold_is_made_ready(value: object, written: object) -> 
         (float("nan"), ""),
         (pd.NaT, ""),
         (0.123456, "0.1235"),
+        (0.99999, "0.9999"),
+        (0.99994, "0.9999"),
+        (1.0, "1"),
+        (1.00001, "1"),
         (np.float32(0.5), "0.5"),
         (12_000, "12000"),
         (True, "True"),
@@ -157,6 +161,11 @@ def test_a_value_has_one_way_to_be_shown(value: object, shown: str) -> None:
 
 def test_whole_numbers_are_grouped_where_it_is_asked() -> None:
     assert [cell(n, thousands=True) for n in (12_000, np.int64(1_234_567), 0.5)] == ["12,000", "1,234,567", "0.5"]
+
+
+@pytest.mark.parametrize("digits", [".3g", ".4g", ".2f", ",.3f"])
+def test_what_is_below_one_is_never_shown_as_one(digits: str) -> None:
+    assert float(cell(1 - 1e-9, digits)) == 1 - 10.0 ** -int(digits[-2])
 
 
 def test_columns_stand_below_each_other_also_with_wide_letters(capsys: pytest.CaptureFixture[str]) -> None:

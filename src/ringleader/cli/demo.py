@@ -16,7 +16,7 @@ import typer
 from ringleader.cli.options import Json, Overwrite
 from ringleader.cli.terminal import note, print_json, print_table
 from ringleader.errors import ModelFileError, SettingsError
-from ringleader.wording import cell, harmless, json_ready
+from ringleader.wording import harmless, json_ready, short_probability
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -172,4 +172,4 @@ def _truth(seller: dict[str, Any]) -> str:
 
 
 def _share(value: float | None) -> str:
-    return cell(value, ".1%", missing="-")
+    return "-" if value is None else short_probability(value)
