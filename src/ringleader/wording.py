@@ -252,7 +252,7 @@ def cell(value: Any, digits: str = ".4g", *, thousands: bool = False, missing: s
         text = format(float(value), digits)
         if value < 1 and text == format(1.0, digits):
             decimals = int(digits.rpartition(".")[2][:-1])
-            return format(1 - 10.0**-decimals, digits)
+            return format(1 - float(f"1e-{decimals}"), digits)
         return text
     return f"{value:,}" if thousands and isinstance(value, Integral) else str(value)
 
