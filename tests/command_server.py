@@ -1,15 +1,17 @@
 """Runs commands in processes of their own, forked from one that has imported what commands import.
 
-    python command_server.py [--warm]
+    python command_server.py
 
 Each line of standard input is a JSON object: words, folder to run in, files for what is printed. Two lines answer it:
-the number of its process, and its exit status, below zero the signal that ended it. Nothing but imports happens in the
-server, so that a command starts as in a fresh process, a second of imports apart. With ``--warm`` it has compiled
-kernels in memory too, so that a signal at a random moment falls into the work of a command.
+the number of its process, and its exit status, below zero the signal that ended it. The server has imported libraries
+and compiled kernels in memory, so that a command does its work at once, and a signal at a random moment falls into that
+work. A command ends as any other, what is to be done at its exit with it, but for the modules: taking them down would
+copy the memory of the server, half a second for each command.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -17,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +37,7 @@ IMPORTED = (
         "safetensors.numpy",
     ),
     *("scipy.interpolate", "scipy.optimize", "scipy.sparse", "sklearn.metrics"),
-    *("ringleader.cli.app", "ringleader.detector", "ringleader.kernels.numba.backend"),
+    *("ringleader.cli.app", "ringleader.detector", "ringleader.kernels.numba.backend", "ringleader.report"),
 )
 
 
@@ -44,10 +47,11 @@ class CommandServer:
     folder : for what commands print
     """
 
-    def __init__(self, folder: Path, *, warm: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self._files = folder / "output", folder / "errors"
-        line = [sys.executable, __file__, *(["--warm"] if warm else [])]
-        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def start(self, words: Sequence[str], cwd: Path | None = None) -> int:
         """Begins a command; returns the number of its process."""
@@ -111,13 +115,21 @@ def _become(words: list[str], folder: str, output: str, errors: str) -> None:
     main()
 
 
-def _serve(warm: bool) -> None:
+def _end(status: int) -> None:
+    """In the child: ends it as the interpreter would, but leaves its modules as they are."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
+
+
+def _serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for name in IMPORTED:
         importlib.import_module(name)
-    if warm:
-        _warm_up()
+    _warm_up()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -125,14 +137,11 @@ def _serve(warm: bool) -> None:
                 _become(**json.loads(line))
                 sys.exit()
             except SystemExit as ended:
-                if not warm:
-                    raise
-                sys.stderr.flush()  # a signal that comes while the interpreter ends is not the command's
-                os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+                _end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
         print(child, file=answers, flush=True)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    _serve("--warm" in sys.argv[1:])
+    _serve()

@@ -46,7 +46,7 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def commands(market: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
-    running = CommandServer(tmp_path_factory.mktemp("printed"), warm=True)
+    running = CommandServer(tmp_path_factory.mktemp("printed"))
     first = tmp_path_factory.mktemp("first") / "model"  # what is compiled is compiled before anything is timed
     run(running, "fit", market / "old.parquet", "--labels", market / "labels.csv", "--out", first, "--epochs", "1")
     run(running, "update", first, market / "new.parquet")
