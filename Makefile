@@ -10,7 +10,7 @@ OLDEST := .venv-oldest
 CHROMIUM := /usr/bin/chromium
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
-.PHONY: install demo chromium test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
+.PHONY: install demo chromium style types test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
 
 # A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
 $(VENV)/.installed: pyproject.toml
@@ -32,12 +32,18 @@ chromium:
 	@test -x $(CHROMIUM) || { $(APT) update -qq && $(APT) install -y -qq --no-install-recommends chromium; } \
 		>/dev/null 2>&1 || echo "no chromium: the report is not tested in a browser"
 
-# Files go to the workers in the order of their names: units, which are short, come last, so that both end together.
-test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
+style: $(VENV)/.installed-lint
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-lint
+	$(BIN)/mypy
+
+# Files go to the workers in the order of their names: units, which are short, come last, so that both end together.
+test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
+	$(MAKE) --no-print-directory -j 2 style types
+	$(BIN)/python tests/compile_kernels.py
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations 40
 
 test-slow: $(VENV)/.installed-test

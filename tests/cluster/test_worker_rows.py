@@ -58,6 +58,7 @@ def test_workers_write_the_folder_of_one_process(
     assert [name for name in found if found[name] != expected[name]] == []
 
 
+@pytest.mark.slow
 def test_what_sixteen_workers_wrote_is_resumed_by_four_and_opened_by_one(tmp_path: Path, reviews: Path) -> None:
     rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
 

@@ -139,7 +139,7 @@ def after_sweep(name: str, view: View, blocks: Blocks, rule: Rule, terms: Terms 
     mine = view._replace(factors=view.factors.copy())
     terms = no_terms(rank) if terms is None else terms
     cavity = np.zeros((len(terms.target), rank))
-    statistics = no_statistics(rank)
+    statistics = no_statistics(rank, view.factors.dtype)
     if rule.action == 2:
         count = int(blocks.entities.max()) + 1
         rng = np.random.default_rng(3)

@@ -40,6 +40,17 @@ def second_mode(view: View, entities: np.ndarray | None = None):  # type: ignore
     return plan_blocks(1, chosen, (offsets[within], offsets[within + 1], order))
 
 
+def test_lists_that_were_read_from_a_file_need_no_kernel_of_their_own() -> None:
+    numba = pytest.importorskip("numba")
+    order = np.arange(6, dtype=np.int32)
+    lists = np.array([0, 2, 4]), np.array([2, 4, 6]), order
+    of_a_file = tuple(array.copy() for array in lists)
+    for array in of_a_file:
+        array.flags.writeable = False
+    kinds = {str(numba.typeof(plan_blocks(0, np.arange(3), own, own))) for own in (lists, of_a_file)}
+    assert len(kinds) == 1
+
+
 def small_problem() -> tuple[Problem, State]:
     rng = np.random.default_rng(1)
     tensor = SparseTensor.from_arrays(np.stack([rng.integers(0, n, 60) for n in (20, 9, 4)], axis=1))

@@ -120,7 +120,7 @@ def _count(
     out = expose(lookup.named(whose) - first, tables.windows[groups.actor_groups], chance, share.size(actor))
     offsets, slots, values = lookup.lists(*out)
     exposure = Exposure(offsets, slots, values, meetings.n_windows, lookup.rows(tastes), lookup.rows(drawn))
-    rule = PairRule(settings.min_shared, settings.floor, settings.doubt)
+    rule = PairRule(settings.min_shared, float(settings.floor), float(settings.doubt))
     scores, lengths = np.zeros(len(groups.actor_groups)), np.zeros(n, np.int64)
     if backend.kind == "cpu":
         parts = _count_pairs(groups, exposure, rule, scores, lengths, threads, backend, meetings.places, before)
