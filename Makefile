@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# What is imported is compiled to bytecode then; all that is installed would take half a minute more.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
 SOURCES := src tests benchmarks examples tools docs/hooks.py
 OLDEST := .venv-oldest
@@ -21,6 +22,11 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	$(PIP) -e '.[$*]'
 	touch $@
+
+$(VENV)/.installed-test $(VENV)/.installed-lint &: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[test,lint]'
+	touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-lint
 
 install: $(VENV)/.installed
 

@@ -116,7 +116,12 @@ def _become(words: list[str], folder: str, output: str, errors: str) -> None:
 
 
 def _end(status: int) -> None:
-    """In the child: ends it as the interpreter would, but leaves its modules as they are."""
+    """In the child: ends it as the interpreter would, but leaves its modules as they are.
+
+    A signal that comes now is not the command's.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -36,7 +36,7 @@ def market(difficulty: str, seed: int) -> Marketplace:
     return marketplace(220_000, difficulty=difficulty, seed=seed)
 
 
-@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
+@pytest.mark.parametrize("difficulty", ["medium", *(pytest.param(d, marks=pytest.mark.slow) for d in ("easy", "hard"))])
 def test_boosting_on_simple_statistics_lies_in_its_band(difficulty: str) -> None:
     low, high = bands().BANDS[difficulty]
     auc = [bands().boosting_auc(market(difficulty, seed)) for seed in SEEDS]

@@ -42,7 +42,7 @@ def watched(browser: Any, address: str) -> tuple[Any, list[str]]:
     return tab, faults
 
 
-@pytest.mark.parametrize(("name", "colours_of"), [("report", ("light", "dark")), ("hostile", ("light",))])
+@pytest.mark.parametrize(("name", "colours_of"), [("report", ("light", "dark")), ("hostile", ())])
 def test_the_page_is_whole_and_quiet_in_a_browser(
     browser: Any, pages: Path, name: str, colours_of: tuple[str, ...]
 ) -> None:
