@@ -358,3 +358,19 @@ def test_a_signal_within_a_finaliser_is_not_lost() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (143, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="timers of Unix")
+def test_a_ctrl_c_while_a_kernel_is_loaded_is_not_lost() -> None:
+    """llvmlite is called from C then: what is raised there is printed and forgotten, and the command would go on."""
+    script = (
+        "import ctypes, os, signal, sys, time\n"
+        "from ringleader.cli import app, main\n"
+        "@ctypes.CFUNCTYPE(None)\n"
+        "def _raw_object_cache_getbuffer(): os.kill(os.getpid(), signal.SIGINT); sum(range(1000))\n"
+        "def command(): _raw_object_cache_getbuffer(); time.sleep(20)\n"
+        "app.app = command\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "stopped\n")

@@ -158,6 +158,8 @@ def run() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _stopped)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -186,6 +188,13 @@ def _stopped(number: int, frame: FrameType | None) -> None:
     def stop() -> None:
         STOPPED.append(128 + number)
         raise SystemExit(128 + number)
+
+    raise_when_heard(stop, frame)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
 
     raise_when_heard(stop, frame)
 
