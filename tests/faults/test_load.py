@@ -18,6 +18,7 @@ import ringleader as rl
 from ringleader.arrays import ColumnTable
 from ringleader.errors import SettingsError
 from ringleader.judge import LabelFree
+from ringleader.judge.basis import unpack_ranks
 from ringleader.judge.inputs import Inputs
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
@@ -215,6 +216,24 @@ def test_a_report_of_a_large_model_reads_its_state_and_finds_ratios_before_any_i
     assert (order.count("read_state"), order.count("review_ratios")) == (1, 1)
     assert "_state" not in vars(model.state_)  # its memory was given back
     assert model.state_.factors.shape[1] == model.config_.rank  # and it is read again
+
+
+def test_ranks_of_a_large_model_are_read_by_columns_and_not_turned_in_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "LARGEST", 1 << 12)
+    monkeypatch.setattr(pieces, "PIECE", 1 << 11)
+    model = rl.RingDetector(epochs=1).fit(nobody_twice())
+    found = model.snapshot_.label_free.inputs(2)
+    model.save(tmp_path / "m")
+    stored = store.load(tmp_path / "m")
+    assert "pieces" in stored.files["inputs-2"]
+    assert found.ranks is not None
+    arrays = stored.arrays("inputs-2")
+    assert arrays["ranks"].flags.f_contiguous
+    assert unpack_ranks(arrays).levels is arrays["ranks"]
+    np.testing.assert_array_equal(arrays["ranks"], found.ranks.levels)
+    np.testing.assert_array_equal(arrays["values"], found.values)
 
 
 def test_inputs_that_no_folder_holds_are_not_put_away() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import fit_real_head
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import inverse_factor
+from ringleader.runtime.executor import Threads
 
 
 def problem(seed: int = 0, m: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray, Prior]:
@@ -392,3 +394,16 @@ def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
         assert ("unusually many or few reviews" in head.note) == told
         assert head.estimated != told
         assert (head.prevalence == HeadSettings().assumed_prevalence) == told
+
+
+def test_threads_that_factorise_different_matrices_do_not_wait_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def meeting(block: np.ndarray) -> np.ndarray:
+        both.wait()
+        return inverse_factor(block)
+
+    monkeypatch.setattr("ringleader.judge.posterior.inverse_factor", meeting)
+    prior = Prior(np.zeros(2), np.ones(2))
+    factors = Threads(2).map(lambda size: ByWeights(np.ones((size, 2)), np.ones(size), prior).factor, (3, 3))
+    np.testing.assert_array_equal(*factors)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from ringleader.kernels.numba import matrices
 from ringleader.kernels.tiles import (
+    TILE,
     gram,
     graph_times,
     inverse_factor,
@@ -86,6 +88,44 @@ def test_every_sum_is_added_up_in_one_order(m: int, k: int, p: int) -> None:
     np.testing.assert_array_equal(vector_times(left[0], right), fused(left[:1], right)[0])
     lanes = [fused(left[:, lane::4], right[lane::4, :1])[:, 0] for lane in range(4)]
     np.testing.assert_array_equal(times_vector(left, right[:, 0]), (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+
+
+def tile_by_tile(block: np.ndarray) -> np.ndarray:
+    """``inverse_factor`` by products of whole matrices: each tile inverted, and what it leaves of those behind it."""
+    size, whole = len(block), -(-len(block) // TILE) * TILE
+    left, made = np.eye(whole), np.zeros((whole, whole))
+    left[:size, :size] = block
+    for begin in range(0, whole, TILE):
+        end, own = begin + TILE, slice(begin, begin + TILE)
+        inverse = np.empty((TILE, TILE))
+        assert matrices.invert_factor(left[own, own], np.zeros((TILE, TILE)), inverse)
+        made[own, own] = inverse
+        left[end:, own] = product(left[end:, own], np.ascontiguousarray(inverse.T))
+        behind = left[end:, own].copy()
+        for k in range(TILE):  # the sums go on from what is there, so they are not those of a product by itself
+            left[end:, end:] = fused_step(left[end:, end:], -behind[:, k], behind[:, k])
+    for begin in range(0, whole, TILE):
+        end, own = begin + TILE, slice(begin, begin + TILE)
+        made[own, :begin] = -product(made[own, own], made[own, :begin])
+        for k in range(begin, end):
+            made[end:, :end] = fused_step(made[end:, :end], left[end:, k], made[k, :end])
+    return made[:size, :size]
+
+
+def fused_step(total: np.ndarray, column: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """total + column row', each sum rounded once."""
+    made = np.empty_like(total)
+    for (i, j), value in np.ndenumerate(total):
+        made[i, j] = float(Fraction(column[i]) * Fraction(row[j]) + Fraction(value))
+    return made
+
+
+@pytest.mark.parametrize("size", [1, 40, 48, 60, 100])
+def test_the_inverse_of_a_factor_is_that_of_its_tiles_one_by_one(size: int) -> None:
+    rng = np.random.default_rng(size)
+    block = gram(rng.normal(size=(size + 5, size)), rng.uniform(0.1, 1, size + 5)) + np.eye(size)
+    np.testing.assert_array_equal(inverse_factor(block), tile_by_tile(block))
+    assert not np.signbit(gram(-np.zeros((3, 2)), np.ones(3))).any()
 
 
 def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:

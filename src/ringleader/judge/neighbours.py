@@ -23,7 +23,7 @@ from ringleader.judge.prevalence import estimate_prevalence, matching_shift
 from ringleader.judge.priors import HeadSettings, at_strength, prior_of
 from ringleader.kernels.logistic import logistic
 from ringleader.known.labels import Target
-from ringleader.runtime.executor import Threads
+from ringleader.runtime.executor import Threads, using_threads
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.graphs import OwnedGraph, OwnedRows, meeting_graph
 from ringleader.signals.lockstep import Flow, Ties, read_folds
@@ -80,12 +80,15 @@ def first_round(
     fold, variants, flows = first_flows(ties, modes, targets, seed=seed)
     pieces = [(target, columns) for remaining, columns in zip(variants, flows, strict=True) for target in remaining]
 
+    threads = Threads() if max(len(own.levels) for own, _ in label_free.values()) >= SHARED else Threads(1)
+
     def believe(piece: tuple[Target, dict[int, dict[str, Floats]]]) -> Floats:
         target, columns = piece
-        return _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
+        # There are more pieces than threads mostly: none is cut in two.
+        with using_threads(1 if threads.count > 1 else Threads().count):
+            return _believed(label_free[target.mode], np.column_stack(list(columns[target.mode].values())), target)
 
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
-    threads = Threads() if max(len(own.levels) for own, _ in label_free.values()) >= SHARED else Threads(1)
     for (target, _), believed in zip(pieces, threads.map(believe, pieces), strict=True):
         beliefs[target.mode].append(believed)
     return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)

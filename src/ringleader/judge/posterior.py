@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
+from ringleader.runtime.remembered import found_once
 
 LEAST_LEFT = 0.05
 """Least share of an entity's leverage that is left when its own label is taken out."""
@@ -49,12 +49,12 @@ class Posterior:
     objective: float
     gap: float
 
-    @cached_property
+    @found_once
     def variance(self) -> Floats:
         """(P,) of the weights."""
         return self.inverse.diagonal()
 
-    @cached_property
+    @found_once
     def leverage(self) -> Floats:
         """(M,) x' C x of the rows."""
         return self.inverse.leverage()
@@ -158,7 +158,7 @@ class ByWeights:
     def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
         self.rows, self.curvature, self.prior = rows, curvature, prior
 
-    @cached_property
+    @found_once
     def factor(self) -> Floats:
         block = gram(self.rows, self.curvature)
         block[np.diag_indices_from(block)] += 1 / self.prior.variance
@@ -190,7 +190,7 @@ class ByLabels:
         self.joint = _joint(rows, prior) if joint is None else joint
         self.weight = np.sqrt(curvature)
 
-    @cached_property
+    @found_once
     def factor(self) -> Floats:
         block = self.joint * self.weight[:, None] * self.weight
         block[np.diag_indices_from(block)] += 1

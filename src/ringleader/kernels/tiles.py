@@ -104,10 +104,12 @@ def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: in
 
 def gram(rows: Floats, weight: Floats) -> Floats:
     """rows' diag(weight) rows, symmetric."""
+    from ringleader.kernels.numba import matrices
+
     scaled = rows * np.sqrt(weight)[:, None]
-    size = rows.shape[1]
-    upper = np.triu(np.asarray(_added_up(scaled.T, _packed(scaled), 1)[:, :size], np.float64))
-    return upper + np.triu(upper, 1).T
+    made = np.empty((rows.shape[1], rows.shape[1]))
+    matrices.mirror(_added_up(scaled.T, _packed(scaled), matrices.UPPER), made)
+    return made
 
 
 def times_vector(matrix: Floats, vector: Floats) -> Floats:
@@ -180,28 +182,13 @@ def solve_definite(matrix: Floats, vector: Floats) -> Floats:
 def inverse_factor(block: Floats) -> Floats:
     """K, lower triangular, with K' K = block^-1, for a symmetric positive definite block: the inverse of its Cholesky.
 
-    Tile by tile: a column of the factor, then what it leaves of the columns behind it; rows of K likewise.
+    In one compiled call: heads are fitted side by side, and between calls threads wait for the interpreter's lock.
     """
     from ringleader.kernels.numba import matrices
 
     size, whole = len(block), -(-len(block) // TILE) * TILE
-    left = np.eye(whole)  # what fills up the last tile must not be singular
+    left, made = np.eye(whole), np.zeros((whole, whole))  # what fills up the last tile must not be singular
     left[:size, :size] = block
-    made, turned, inverses = np.zeros((whole, whole)), np.zeros((TILE, TILE)), []
-    for begin in range(0, whole, TILE):
-        end, inverse = begin + TILE, np.empty((TILE, TILE))
-        if not matrices.invert_factor(left[begin:end, begin:end], turned, inverse):
-            raise np.linalg.LinAlgError("the matrix is not positive definite")
-        inverses.append(inverse)
-        if end < whole:
-            behind = _added_up(left[end:, begin:end], _packed(inverse.T))
-            left[end:, begin:end] = behind
-            matrices.take_product(behind, (0, len(behind), 0), _packed(behind.T).panels, left, (end, end))
-    for begin, inverse in zip(range(0, whole, TILE), inverses, strict=True):
-        end = begin + TILE
-        if begin:
-            made[begin:end, :begin] = -_added_up(inverse, _packed(made[begin:end, :begin]))
-        made[begin:end, begin:end] = inverse
-        if end < whole:
-            matrices.add_product(left, (end, whole, begin), *_packed(made[begin:end, :end]), made, (end, 0), 0)
+    if not matrices.inverse_factor(left, made, TILE):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
     return np.ascontiguousarray(made[:size, :size])

@@ -26,6 +26,8 @@ DENSE = 4
 """Entities, up to so many times the codes, whose places are read from a table of all; of more they are searched for."""
 HELD_CODES = 4_000_000
 """Cells up to which the codes of a mode are held side by side, once they were taken out of the tensor."""
+SEVERAL = 4
+"""Cells of an entity, on average, from which their numbers are held too: they are asked for twenty times in a fit."""
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -70,6 +72,7 @@ class CellShare:
         self._owned: list[Array] = []  # of each process: which cells of the home share it holds here
         self._received: Numbers = np.zeros(0, np.int64)  # how many cells here came from each home share
         self._own_codes: dict[int, Codes] = {}
+        self._degrees: dict[int, Numbers] = {}
         self._cell_runs: Array | None = None  # of each cell the run of its entity; there are at most RUNS
 
     @classmethod
@@ -223,10 +226,15 @@ class CellShare:
 
     def degrees(self, mode: int) -> Numbers:
         """How many cells each entity of a mode owned here has, (n_own,)."""
-        column = self.tensor.coordinates[:, mode]
+        if mode in self._degrees:
+            return self._degrees[mode]
         if self.tensor.vocabularies[mode].kind != "id":
+            column = self.tensor.coordinates[:, mode]
             return self.count(np.bincount(column, minlength=self.shape[mode]))[slice(*self.own(mode))]
-        return np.bincount(self.by(mode).own_codes(mode), minlength=self.size(mode))
+        number = np.bincount(self.by(mode).own_codes(mode), minlength=self.size(mode))
+        if SEVERAL * len(number) <= self.n_cells <= HELD_CODES:
+            self._degrees[mode] = frozen(number)
+        return number
 
     def lookup(self, mode: int, codes: Array) -> Lookup:
         """What reads the values of entities of a mode, given by their codes, of their owners."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ LARGEST = 1 << 27
 """Bytes of an array above which it is cut."""
 PIECE = 1 << 26
 """Bytes of an array in one piece. While a piece is written or read, its arrays are in memory once more."""
+BY_COLUMNS = ("ranks",)
+"""Arrays that are used one column at a time: their pieces are put together so, and not turned in a copy afterwards."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -119,7 +121,8 @@ def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[A
             size = rows[name] * piece.itemsize * math.prod(max(length, 1) for length in piece.shape[1:])
             if not piece.ndim or size > most_bytes:
                 raise ModelFileError(f"{name} of {said} is not as large as it should be: restore it or fit again")
-            whole[name], filled[name] = np.empty((rows[name], *piece.shape[1:]), piece.dtype), 0
+            order: Literal["F", "C"] = "F" if name in BY_COLUMNS else "C"
+            whole[name], filled[name] = np.empty((rows[name], *piece.shape[1:]), piece.dtype, order), 0
         low, target = filled[name], whole[name]
         filled[name] = high = low + len(piece)
         if high > len(target) or piece.shape[1:] != target.shape[1:] or piece.dtype != target.dtype:

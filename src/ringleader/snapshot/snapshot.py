@@ -143,10 +143,16 @@ class Snapshot:
         """The user's columns as arrays of the tensor."""
         return self.covariates.align(self.tensor) if self.covariates is not None else AlignedCovariates({}, {})
 
-    @cached_property
+    @property
     def problem(self) -> Problem:
         """The fit as the kernels see it."""
-        return self.derived.problem or build_problem(self.tensor, self.targets, self.config)
+        return self._find_problem()
+
+    @cached_property
+    def _find_problem(self) -> Callable[[], Problem]:
+        """Builds the problem once."""
+        known, tensor, targets, config = self.derived.problem, self.tensor, self.targets, self.config
+        return cache(lambda: known or build_problem(tensor, targets, config))
 
     @cached_property
     def label_free(self) -> LabelFree:
@@ -154,23 +160,27 @@ class Snapshot:
         return self.derived.label_free or LabelFree(self._find_signals(), self.user_columns.modes)
 
     def _find_signals(self) -> Signals:
+        """Signals that do not hold the snapshot, which holds them: its memory is free at once when the next one is
+        there, and not when Python next looks for circles.
+        """
         contrast, threads = self.config.contrast, self.parameters["threads"]
-        known = self.derived.lockstep
+        tensor, state, known, before = self.tensor, self.state, self.derived.lockstep, self.derived.counted
+        find_problem = self._find_problem
         settings = LockstepSettings() if known is None else known.settings
 
         def lockstep() -> Lockstep:
             if known is not None:
                 return known
-            return find_lockstep(self.tensor, settings, actor=contrast, threads=threads, before=self.derived.counted)
+            return find_lockstep(tensor, settings, actor=contrast, threads=threads, before=before)
 
         def strangers() -> Strangers:
             """Beside lockstep, of which they need the settings alone."""
-            return find_strangers(self.tensor, contrast, *find_sides(self.tensor, contrast, settings), settings)
+            return find_strangers(tensor, contrast, *find_sides(tensor, contrast, settings), settings)
 
         def evidence() -> ReviewEvidence:
-            return review_evidence(self.problem, self.state)
+            return review_evidence(find_problem(), state)
 
-        return Signals(self.tensor, contrast, evidence, lockstep, find_strangers=strangers)
+        return Signals(tensor, contrast, evidence, lockstep, find_strangers=strangers)
 
     @property
     def signals(self) -> Signals:

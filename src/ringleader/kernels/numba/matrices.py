@@ -268,3 +268,60 @@ def invert_factor(block: Any, turned: Any, inverse: Any) -> bool:
         for j in range(i + 1):
             inverse[i, j] = inverse[i, j] / turned[i, i]
     return True
+
+
+@compiled
+def mirror(upper: Any, out: Any) -> None:
+    """out (n, n), symmetric, from the upper part of ``upper`` (n, m), m >= n."""
+    for i in range(len(out)):
+        for j in range(i, len(out)):
+            value = upper[i, j] + 0.0  # one zero, not two
+            out[i, j] = value
+            out[j, i] = value
+
+
+@compiled
+def _packed(right: Any) -> Any:
+    """Panels and spans of a contiguous matrix, whole panels of columns (``pack``)."""
+    width = REGISTERS * BYTES // 8
+    panels = np.zeros((right.shape[1] // width, right.shape[0], width), np.float64)
+    spans = np.empty((len(panels), 2), np.int64)
+    pack(right, panels, spans)
+    return panels, spans
+
+
+@compiled
+def inverse_factor(left: Any, made: Any, tile: int) -> bool:
+    """made, lower triangular, with made' made = left^-1; left (n, n), symmetric, n a multiple of ``tile``; is used up.
+
+    Tile by tile: a column of the factor, then what it leaves of the columns behind it; rows of ``made`` likewise. False
+    where left is not positive definite.
+
+    made : zeros. tile : whole panels of columns
+    """
+    whole = len(left)
+    turned, inverses = np.zeros((tile, tile), np.float64), np.empty((whole, tile), np.float64)
+    for begin in range(0, whole, tile):
+        end = begin + tile
+        inverse = inverses[begin:end]
+        if not invert_factor(left[begin:end, begin:end], turned, inverse):
+            return False
+        if end < whole:
+            behind = np.zeros((whole - end, tile), np.float64)
+            panels, spans = _packed(np.ascontiguousarray(inverse.T))
+            add_product(left, (end, whole, begin), panels, spans, behind, (0, 0), ALL)
+            left[end:, begin:end] = behind
+            take_product(behind, (0, len(behind), 0), _packed(np.ascontiguousarray(behind.T))[0], left, (end, end))
+    for begin in range(0, whole, tile):
+        end = begin + tile
+        inverse = inverses[begin:end]
+        if begin:
+            panels, spans = _packed(np.ascontiguousarray(made[begin:end, :begin]))
+            rows = np.zeros((tile, begin), np.float64)
+            add_product(inverse, (0, tile, 0), panels, spans, rows, (0, 0), ALL)
+            made[begin:end, :begin] = -rows
+        made[begin:end, begin:end] = inverse
+        if end < whole:
+            panels, spans = _packed(np.ascontiguousarray(made[begin:end, :end]))
+            add_product(left, (end, whole, begin), panels, spans, made, (end, 0), ALL)
+    return True

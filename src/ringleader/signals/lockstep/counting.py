@@ -7,7 +7,8 @@ of memberships go back to the items. How far third parties support a membership 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,12 +20,23 @@ from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.runtime.executor import Threads
 from ringleader.shares.cells import CellShare, owners
 from ringleader.signals.lockstep.carried import MOST_MET, CountedBefore
-from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, expose, groups_of_actors, meet
+from ringleader.signals.lockstep.meetings import (
+    Meetings,
+    Places,
+    chance_to_meet,
+    cuts_on,
+    expose,
+    groups_of_actors,
+    meet,
+)
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
 
 PIECES = 64
 """Pieces the work is dealt into. The answer does not depend on who takes which, nor on how many there are."""
+
+SIDES_AT_ONCE = 4_000_000
+"""Cells up to which sides are counted side by side; of more one after the other, so that one at a time has memory."""
 
 T = TypeVar("T")
 NamedCut = tuple[CountedBefore, tuple[Hashable, ...]]
@@ -54,48 +66,104 @@ class CountedSide(NamedTuple):
     tally: Numbers
 
 
-def count_side(
+class WantedSide(NamedTuple):
+    """A side that is to be counted.
+
+    chosen : which of the cells held here are on it
+    drawn  : of the actors owned here, (n_own, K), see ``Exposure``
+    name   : how its cuts are called in what was counted before
+    """
+
+    chosen: Bools
+    drawn: Floats
+    settings: LockstepSettings
+    name: Hashable
+
+
+class _OnItems:
+    """What was counted of one side on the items of one mode: the largest of all cuts, in whatever order they come."""
+
+    def __init__(self, there: CellShare, actor: int, chosen: Bools) -> None:
+        self.there, self.cells = there, np.flatnonzero(chosen)
+        self.who = there.tensor.coordinates[self.cells, actor]
+        self.loud, self.louder = np.zeros(there.tensor.n_cells), np.zeros(there.tensor.n_cells)
+        self.graph: sparse.csr_array | None = None
+        self.tally = np.zeros(3, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, meetings: Meetings, own: Floats, joined: Floats, pairs: sparse.csr_array) -> None:
+        """own : scores of the memberships. joined : with third parties."""
+        where = self.cells[meetings.cells]
+        with self._lock:
+            for most, scores in ((self.loud, own), (self.louder, joined)):
+                most[where] = np.maximum(most[where], scores[meetings.seats])
+            self.graph = _larger(self.graph, pairs)
+            self.tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
+
+
+def count_sides(
     home: CellShare,
     actor: int,
-    chosen: Bools,
-    settings: LockstepSettings,
+    wanted: Sequence[WantedSide],
     threads: int,
     tastes: Floats,
-    drawn: Floats,
     backend: str = "numba",
-    before: NamedCut | None = None,
-) -> CountedSide:
-    """The largest LLR and the largest score over all cuts of the cells ``chosen``.
+    before: CountedBefore | None = None,
+) -> list[CountedSide]:
+    """Of each side the largest LLR and the largest score over all cuts.
 
-    tastes, drawn : of the actors owned here, (n_own, K), see ``Exposure``.
+    Threads count the cuts of all sides side by side. Several processes talk to each other in one order, and a GPU has
+    the memory for one cut at a time.
+
+    tastes : of the actors owned here, (n_own, K), see ``Exposure``.
     backend : which one counts the pairs.
-    before : what was counted of this side before, and where what is counted now is kept; None to keep nothing.
+    before : what was counted before, and where what is counted now is kept; None to keep nothing.
     """
-    n = home.shape[actor]
-    graph = sparse.csr_array((home.size(actor), n))
-    scores, direct = np.zeros(home.tensor.n_cells), np.zeros(home.tensor.n_cells)
-    tally = np.zeros(3, np.int64)
-    items = assign_roles(home.tensor, actor, settings.items).items
-    for item in items if home.count(int(chosen.sum())) else ():
+    if len(wanted) > 1 and not (home.alone and home.n_cells <= SIDES_AT_ONCE):
+        return [count_sides(home, actor, [side], threads, tastes, backend, before)[0] for side in wanted]
+    items = assign_roles(home.tensor, actor, wanted[0].settings.items).items
+    cuts: dict[int, list[Places]] = {}
+    for item in items:
         there = home.by(item)
-        cells = np.flatnonzero(home.move(chosen, there))
-        who = there.tensor.coordinates[cells, actor]
-        loud, louder = np.zeros(there.tensor.n_cells), np.zeros(there.tensor.n_cells)
-        for phase, places in enumerate(cuts_on(there.tensor, actor, item, settings)):
-            here = places._replace(items=places.items[cells], windows=places.windows[cells])
-            meetings = meet(there, who, n, here, settings)
-            cut = None if before is None else (before[0], (*before[1], item, phase, settings.min_shared))
-            own, support, pairs = _count(
-                there, actor, meetings, settings, threads, tastes, drawn, get_backend(backend), cut
-            )
-            where = cells[meetings.cells]
-            loud[where] = np.maximum(loud[where], own[meetings.seats])
-            louder[where] = np.maximum(louder[where], (own + settings.third_parties * support)[meetings.seats])
-            graph = pairs if not graph.nnz else sparse.csr_array(graph.maximum(pairs))
-            tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
-        scores, direct = np.maximum(scores, there.move(louder, home)), np.maximum(direct, there.move(loud, home))
+        cuts[item] = list(cuts_on(there.tensor, actor, item, wanted[0].settings))
+    asked = [side for side in wanted if home.count(int(side.chosen.sum()))]
+    counted = {
+        (side.name, item): _OnItems(home.by(item), actor, home.move(side.chosen, home.by(item)))
+        for side in asked
+        for item in items
+    }
+    kernels = get_backend(backend)
+
+    def count(piece: tuple[WantedSide, int, int]) -> None:
+        side, item, phase = piece
+        found, places, settings = counted[side.name, item], cuts[item][phase], side.settings
+        here = places._replace(items=places.items[found.cells], windows=places.windows[found.cells])
+        meetings = meet(found.there, found.who, home.shape[actor], here, settings)
+        cut = None if before is None else (before, (side.name, item, phase, settings.min_shared))
+        own, support, pairs = _count(found.there, actor, meetings, settings, threads, tastes, side.drawn, kernels, cut)
+        found.add(meetings, own, own + settings.third_parties * support, pairs)
+
+    pieces = [(side, item, phase) for side in asked for item in items for phase in range(len(cuts[item]))]
+    Threads(threads if home.alone and backend == "numba" else 1).map(count, pieces)
+    return [_joined_side(home, actor, [counted[s.name, i] for i in items if (s.name, i) in counted]) for s in wanted]
+
+
+def _joined_side(home: CellShare, actor: int, parts: Sequence[_OnItems]) -> CountedSide:
+    """A side from what was counted on each mode of items; none where nothing was chosen."""
+    graph, tally = sparse.csr_array((home.size(actor), home.shape[actor])), np.zeros(3, np.int64)
+    scores, direct = np.zeros(home.tensor.n_cells), np.zeros(home.tensor.n_cells)
+    for part in parts:
+        scores = np.maximum(scores, part.there.move(part.louder, home))
+        direct = np.maximum(direct, part.there.move(part.loud, home))
+        graph = graph if part.graph is None else _larger(graph, part.graph)
+        tally += part.tally
     graph.sort_indices()
     return CountedSide(graph, scores, direct, tally)
+
+
+def _larger(graph: sparse.csr_array | None, other: sparse.csr_array) -> sparse.csr_array:
+    """Of each pair the larger LLR; the same in whatever order cuts come."""
+    return other if graph is None or not graph.nnz else sparse.csr_array(graph.maximum(other))
 
 
 def _count(

@@ -24,14 +24,14 @@ from ringleader.arrays import Bools, Codes, Floats, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
-from ringleader.runtime.executor import Threads, using_threads
+from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import processors
 from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
 from ringleader.signals.lockstep.carried import CountedBefore
-from ringleader.signals.lockstep.counting import CountedSide, count_side
+from ringleader.signals.lockstep.counting import WantedSide, count_sides
 from ringleader.signals.lockstep.meetings import Meetings, chance_to_meet, cuts_on, in_order, meet
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.tastes import find_tastes
@@ -235,18 +235,12 @@ def find_lockstep(
         tastes = find_tastes(home, k, *chosen, settings)
     unknown = np.ones((home.size(k), 1))
     shares, *drawn = (unknown, unknown, unknown) if tastes is None else (tastes.shares, tastes.boost, tastes.attack)
-    wanted = list(zip(chosen, drawn, (settings, settings), strict=True))
+    wanted = [
+        WantedSide(cells, own, settings, name) for name, (cells, own) in enumerate(zip(chosen, drawn, strict=True))
+    ]
     if settings.popularity:
-        wanted.append((*wanted[1][:2], settings.replace(popularity=0.0)))
-    # Processes talk to each other in one order, and a GPU has the memory for one side at a time.
-    dealt = Threads(threads if home.alone and backend == "numba" else 1)
-
-    def count(place: int) -> CountedSide:
-        cells, drawn, own_settings = wanted[place]
-        known = None if before is None or not home.alone else (before, (place,))
-        return count_side(home, k, cells, own_settings, threads, shares, drawn, backend, known)
-
-    counted = dealt.map(count, range(len(wanted)))
+        wanted.append(wanted[1]._replace(settings=settings.replace(popularity=0.0), name=2))
+    counted = count_sides(home, k, wanted, threads, shares, backend, before if home.alone else None)
     boost, attack = (Side(side.graph, side.scores, side.direct) for side in counted[:2])
     crowded = counted[-1].scores
     groups, skipped, memberships = (int(x) for x in home.count(counted[0].tally + counted[1].tally))
