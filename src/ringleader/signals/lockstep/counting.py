@@ -136,12 +136,14 @@ def count_sides(
 
     def count(piece: tuple[WantedSide, int, int]) -> None:
         side, item, phase = piece
-        found, places, settings = counted[side.name, item], cuts[item][phase], side.settings
-        here = places._replace(items=places.items[found.cells], windows=places.windows[found.cells])
-        meetings = meet(found.there, found.who, home.shape[actor], here, settings)
+        on_items, places, settings = counted[side.name, item], cuts[item][phase], side.settings
+        here = places._replace(items=places.items[on_items.cells], windows=places.windows[on_items.cells])
+        meetings = meet(on_items.there, on_items.who, home.shape[actor], here, settings)
         cut = None if before is None else (before, (side.name, item, phase, settings.min_shared))
-        own, support, pairs = _count(found.there, actor, meetings, settings, threads, tastes, side.drawn, kernels, cut)
-        found.add(meetings, own, own + settings.third_parties * support, pairs)
+        own, support, pairs = _count(
+            on_items.there, actor, meetings, settings, threads, tastes, side.drawn, kernels, cut
+        )
+        on_items.add(meetings, own, own + settings.third_parties * support, pairs)
 
     pieces = [(side, item, phase) for side in asked for item in items for phase in range(len(cuts[item]))]
     Threads(threads if home.alone and backend == "numba" else 1).map(count, pieces)
