@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Factors
-from ringleader.cores.cluster import cores_on_worker
+from ringleader.cores.cluster import cores_on_workers
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
@@ -225,7 +225,7 @@ def _learn(
             snapshot, last = fitted, fitted.state
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
-        finder = None if writer is None else partial(cores_on_worker, cluster, pairs)
+        finder = None if writer is None else partial(cores_on_workers, cluster, pairs)
         fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
