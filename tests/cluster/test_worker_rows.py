@@ -17,7 +17,7 @@ from ringleader.errors import WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.runtime import mapped
 from ringleader.shares import rows
-from ringleader.snapshot import pieces, place, worker_rows
+from ringleader.snapshot import pieces, place
 
 SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 3, "threads": 1, "random_state": 3}
 
@@ -127,31 +127,6 @@ def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path
         assert str(model.explain("reviewer", name)) == str(alone.explain("reviewer", name))
         assert model.snapshot_.signals.strangers.ratios.tolist() == alone.snapshot_.signals.strangers.ratios.tolist()
         assert model.snapshot_.verdicts(model.cores()) == alone.snapshot_.verdicts(alone.cores())
-
-
-@pytest.mark.parametrize("reason", ["none", "lost", "unseen"])
-def test_a_large_tensor_is_written_by_the_first_worker_where_it_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, reason: str
-) -> None:
-    settings = {**SETTINGS, "epochs": 1}
-    rl.RingDetector(**settings).fit(reviews, checkpoint=tmp_path / "one")
-    monkeypatch.setattr(worker_rows, "SENT_FROM", 1000)
-    wrote: list[str] = []
-
-    def noted(memory: Any, peers: Any, folder: str, name: str, keys: list[str]) -> Any:
-        wrote.append(name)
-        if reason == "lost":
-            raise WorkerLost("worker 1 is gone")
-        return write_sent(memory, peers, folder, name, keys)
-
-    write_sent = worker_rows._write_sent
-    monkeypatch.setattr(worker_rows, "_write_sent", noted)
-    monkeypatch.setattr(InProcess, "_sent", lambda self, value: value)  # what is patched here cannot be pickled
-    if reason == "unseen":
-        monkeypatch.setattr("ringleader.snapshot.worker_rows._sees_lock", _blind)
-    rl.RingDetector(**settings).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
-    assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
-    assert len(set(wrote)) == {"none": len(list((tmp_path / "two").glob("tensor.*"))), "lost": 1, "unseen": 0}[reason]
 
 
 def test_the_driver_has_reviews_and_state_in_files_and_works_on_them_in_pieces(
