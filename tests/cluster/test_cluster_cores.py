@@ -181,9 +181,9 @@ def test_rows_that_are_fetched_are_those_of_their_owners() -> None:
     lengths = rng.integers(0, 5, 30)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     values, entries = {"price": rng.normal(size=30)}, {"who": rng.integers(0, 99, offsets[-1])}
-    whole = OwnTable(0, 30, values, entries, offsets)
+    whole = OwnTable(0, 30, 30, values, entries, offsets)
     owners = [
-        OwnTable(a, b - a, {"price": values["price"][a:b]}, {"who": entries["who"][offsets[a] : offsets[b]]}, cut)
+        OwnTable(a, b - a, 30, {"price": values["price"][a:b]}, {"who": entries["who"][offsets[a] : offsets[b]]}, cut)
         for a, b, cut in ((0, 12, offsets[:13]), (12, 12, offsets[12:13] * 0), (12, 30, offsets[12:] - offsets[12]))
     ]
     asked: list[Any] = []
@@ -193,7 +193,7 @@ def test_rows_that_are_fetched_are_those_of_their_owners() -> None:
         return [[owner.packed(numbers) for _, numbers in question[1]] for owner in owners]
 
     fetcher = Fetcher(ask)
-    table = fetcher.table()
+    table = fetcher.table(30)
     assert len(table.read(np.zeros(0, np.int64)).entries("who")) == 0 and not asked
     for numbers in (np.array([3, 20]), np.array([1, 3, 5, 29]), np.array([3, 20]), np.arange(30)):
         rows, expected = table.read(numbers), whole.read(numbers)

@@ -89,7 +89,7 @@ class Holder:
         self.lockstep, self._windows = lockstep, dict[int, tuple[Codes, int]]()
         counts = gather(home.peers, home.tensor.n_cells)
         self.first_cell = sum(counts[: home.peers.rank])
-        self.codes = OwnTable(self.first_cell, home.tensor.n_cells, {"codes": home.tensor.coordinates})
+        self.codes = OwnTable(self.first_cell, home.tensor.n_cells, home.n_cells, {"codes": home.tensor.coordinates})
         modes = sorted(lockstep.roles(home.tensor).items, key=lambda k: home.shape[k])
         self.boards: list[OwnBoard] = []
         for side, chosen in enumerate(find_sides(home, actor, lockstep.settings)):
@@ -103,7 +103,7 @@ class Holder:
         windows = windows[mine]
         n, first = acts.size(actor), acts.own(actor)[0]
         calendar = home.count(np.bincount(windows, minlength=n_windows)).astype(np.float64)
-        people = _people(home, who, windows, n_windows, n, first)
+        people = _people(acts, who, windows, n_windows)
         offsets, order = group_codes(who, n)
         ascend = actor == home.mode  # cells are sorted by their first mode
         numbers = np.arange(self.first_cell, self.first_cell + home.tensor.n_cells, dtype=np.int32)
@@ -125,7 +125,7 @@ class Holder:
                 of_cells = np.full(there.tensor.n_cells, -1, np.int32)
                 of_cells[reviews.here] = met + np.int32(own.places.first)
                 met = there.move(of_cells, acts)[mine]
-            members = OwnTable(first, n, {}, {"place": met}, offsets, None if ascend else order)
+            members = OwnTable(first, n, home.shape[actor], {}, {"place": met}, offsets, None if ascend else order)
             tables = members, people, own.places, own.reviews, own.items
             fixed = mode, side, int(calendar.sum()), calendar
             laid.append(OwnBoard(*fixed, tables, reviews.cells, own.place, reviews.loud, own.large))
@@ -208,14 +208,14 @@ class Holder:
                     side=own.side,
                     n_reviews=own.n_reviews,
                     calendar=own.calendar,
-                    tables=BoardTables(*(fetcher.table() for _ in own.tables)),
+                    tables=BoardTables(*(fetcher.table(table.total) for table in own.tables)),
                     loudest=_asked_loudest(ask, number),
                     located=_asked_located(ask, number),
                     fetch=fetcher.fetch,
                     apart=True,
                 )
             )
-        codes = fetcher.table()
+        codes = fetcher.table(self.codes.total)
 
         def met(groups: Sequence[Group]) -> list[int]:
             return [sum(counts) for counts in zip(*ask(("met", groups)), strict=True)]
@@ -278,7 +278,8 @@ def _items_and_places(share: CellShare, mode: int, reviews: _Reviews, calendar: 
     distinct, rank = ranks(items.astype(np.int64) * n_windows + reviews.windows)
     place = rank.astype(np.int32)
     del rank
-    first = sum(gather(share.peers, len(distinct))[: share.peers.rank])
+    numbers = gather(share.peers, len(distinct))
+    first, total = sum(numbers[: share.peers.rank]), sum(numbers)
     size = np.bincount(place, minlength=len(distinct)).astype(np.float64)
     large, item = size >= least, distinct // n_windows
     item_size = np.bincount(items, minlength=n_items).astype(np.float64)
@@ -295,16 +296,17 @@ def _items_and_places(share: CellShare, mode: int, reviews: _Reviews, calendar: 
     of_items = {"first": first + np.cumsum(counts) - counts, "count": counts, "size": item_size}
     entries: dict[str, Any] = {"cell": reviews.cells, "who": reviews.who, "loud": reviews.loud}
     return _Places(
-        OwnTable(first, len(distinct), facts),
-        OwnTable(first, len(distinct), {}, entries, *group_codes(place, len(distinct))),
-        OwnTable(first_item, n_items, of_items),
+        OwnTable(first, len(distinct), total, facts),
+        OwnTable(first, len(distinct), total, {}, entries, *group_codes(place, len(distinct))),
+        OwnTable(first_item, n_items, share.shape[mode], of_items),
         place,
         large,
     )
 
 
-def _people(share: CellShare, who: Codes, windows: Codes, n_windows: int, n: int, first: int) -> OwnTable:
-    """Rows ``people`` of the actors of this process."""
+def _people(share: CellShare, who: Codes, windows: Codes, n_windows: int) -> OwnTable:
+    """Rows ``people`` of the actors of this process, from their reviews. share : that of actors"""
+    n = share.size(share.mode)
     busy, count = np.unique(who.astype(np.int64) * n_windows + windows, return_counts=True)
     reviews = np.bincount(who, minlength=n).astype(np.float64)
     within = reviews >= CROWD
@@ -312,7 +314,7 @@ def _people(share: CellShare, who: Codes, windows: Codes, n_windows: int, n: int
     log_share[within] = log(reviews[within] / max(share.count(int(reviews[within].sum())), 1.0))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(busy // n_windows, minlength=n))]).astype(np.int64)
     entries = {"window": (busy % n_windows).astype(np.int32), "count": count.astype(np.int32)}
-    return OwnTable(first, n, {"log_share": log_share}, entries, offsets)
+    return OwnTable(share.own(share.mode)[0], n, share.shape[share.mode], {"log_share": log_share}, entries, offsets)
 
 
 def _excess(size: Floats, of_item: Floats, window: Numbers, calendar: Floats) -> Floats:

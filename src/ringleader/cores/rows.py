@@ -31,8 +31,8 @@ class Rows:
         self,
         values: Mapping[str, Array],
         entries: Mapping[str, Array],
-        at: Numbers,
-        begin: Numbers,
+        at: Numbers | Codes,
+        begin: Numbers | Codes,
         lengths: Numbers,
         order: Codes | None = None,
     ) -> None:
@@ -73,7 +73,7 @@ class Table(Protocol):
 
 
 class OwnTable:
-    """The rows ``first``, ``first + 1`` and so on, all of them here.
+    """The rows ``first``, ``first + 1`` and so on, all of them here; ``total`` : rows of all processes.
 
     values : one for each row, by name; offsets, order : entries of row n are ``order[offsets[n]:offsets[n + 1]]`` of
     ``entries``; without order ``entries[offsets[n]:offsets[n + 1]]``, without offsets none.
@@ -83,12 +83,13 @@ class OwnTable:
         self,
         first: int,
         count: int,
+        total: int,
         values: Mapping[str, Array],
         entries: Mapping[str, Array] | None = None,
         offsets: Numbers | None = None,
         order: Codes | None = None,
     ) -> None:
-        self.first, self.count = first, count
+        self.first, self.count, self.total = first, count, total
         self.values, self.entries, self.offsets, self.order = values, entries or {}, offsets, order
 
     def lacks(self, numbers: Numbers) -> bool:
@@ -115,48 +116,47 @@ class OwnTable:
 class FetchedTable:
     """Rows of others, as far as they were needed."""
 
-    def __init__(self, fetch: Callable[[], None]) -> None:
-        """fetch : has all tables get what they want"""
+    def __init__(self, fetch: Callable[[], None], total: int) -> None:
+        """fetch : has all tables get what they want; total : how many rows there are"""
         self._fetch = fetch
-        self._numbers, self._at = np.zeros(0, np.int64), np.zeros(0, np.int64)  # ascending, and where each is
+        # Where each row is, counted from 1; 0 where it is not here. Memory is taken where some are.
+        self._at = np.zeros(total, np.int32)
         self._values: dict[str, Column] = {}
         self._entries: dict[str, Column] = {}
         self._begin, self._length = Column(), Column()
         self._wanted: list[Numbers] = []
+        self._columns: list[dict[str, Array]] = [_Nothing(), _Nothing()]
 
     def lacks(self, numbers: Numbers) -> bool:
-        missing = numbers[~contains(self._numbers, numbers)]
-        if len(missing):
-            self._wanted.append(missing)
-        return len(missing) > 0
+        here = self._at[numbers] > 0
+        if here.all():
+            return False
+        self._wanted.append(numbers[~here])
+        return True
 
     def wanted(self) -> Numbers:
         """What is missing, ascending, each once; asked for by whoever fetches it."""
         wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *self._wanted]))
         self._wanted.clear()
-        return wanted[~contains(self._numbers, wanted)]
+        return np.asarray(wanted[self._at[wanted] == 0])
 
     def take(self, numbers: Numbers, parts: Sequence[PackedRows]) -> None:
         """Rows that were wanted, some of each owner; numbers ascend."""
         begin = len(next(iter(self._entries.values())).array) if self._entries else 0
         lengths = np.concatenate([part.lengths for part in parts])
-        places = len(self._length.array) + np.arange(len(numbers))
+        self._at[numbers] = np.arange(len(numbers), dtype=np.int32) + np.int32(len(self._length.array) + 1)
         self._begin.append(begin + np.cumsum(lengths) - lengths)
         self._length.append(lengths)
         for mine, theirs in ((self._values, [p.values for p in parts]), (self._entries, [p.entries for p in parts])):
             for name in theirs[0]:
                 mine.setdefault(name, Column()).append(np.concatenate([part[name] for part in theirs]))
-        where = np.searchsorted(self._numbers, numbers)
-        self._numbers, self._at = np.insert(self._numbers, where, numbers), np.insert(self._at, where, places)
+        self._columns = [{n: column.array for n, column in own.items()} for own in (self._values, self._entries)]
 
     def read(self, numbers: Numbers) -> Rows:
         if self.lacks(numbers):
             self._fetch()
-        at = self._at[np.searchsorted(self._numbers, numbers)]
-        values, entries = ({n: column.array for n, column in own.items()} for own in (self._values, self._entries))
-        if not len(self._numbers):  # nothing was ever asked for
-            return Rows(_Nothing(), _Nothing(), at, at, at)
-        return Rows(values, entries, at, self._begin.array[at], self._length.array[at])
+        at = self._at[numbers] - 1
+        return Rows(self._columns[0], self._columns[1], at, self._begin.array[at], self._length.array[at])
 
 
 class Fetcher:
@@ -165,9 +165,9 @@ class Fetcher:
     def __init__(self, ask: Ask) -> None:
         self.ask, self._tables = ask, list[FetchedTable]()
 
-    def table(self) -> FetchedTable:
-        """One more."""
-        self._tables.append(FetchedTable(self.fetch))
+    def table(self, total: int) -> FetchedTable:
+        """One more, of so many rows."""
+        self._tables.append(FetchedTable(self.fetch, total))
         return self._tables[-1]
 
     def fetch(self) -> None:
@@ -227,7 +227,7 @@ class CellSet:
         return np.sort(np.concatenate([np.zeros(0, np.int64), *self._added]))
 
 
-def runs(first: Numbers, length: Numbers) -> Numbers:
+def runs(first: Numbers | Codes, length: Numbers) -> Numbers:
     """first[0], first[0] + 1, ... for length[0] numbers, then the same from first[1], and so on."""
     ends = np.cumsum(length)
     total = int(ends[-1]) if len(ends) else 0
