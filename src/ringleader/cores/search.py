@@ -38,7 +38,7 @@ FIRST_COST = 0.6
 ROUNDS = 12
 
 AHEAD, LOOKED_AT = 256, 1024
-"""Searches that are made side by side, and places to begin from among which they are chosen."""
+"""Searches that are made side by side, at the most, and places to begin from among which they are chosen."""
 
 
 class Settled(NamedTuple):
@@ -91,16 +91,11 @@ def search(board: Board, limits: Limits, covered: CellSet) -> list[Block]:
     cover = Cover(board, covered)
     begin = board.loudest(limits.seeds)
     people = _loud_people(board, begin)
-    ahead: dict[int, Settled] = {}
+    ahead = Ahead(board, begin, people, cover, limits)
     for number in range(len(begin)):
         if len(people[number]) < limits.actors or not cover.free(begin[number : number + 1])[0]:
             continue
-        settled = ahead.get(number)
-        if settled is None or not all(cover.free(places).all() for places in settled.looked):
-            chosen = [number] if settled is not None else _chosen(board, begin, people, number, ahead, cover, limits)
-            works = [_settle(board, people[other], cover, limits) for other in chosen]
-            ahead.update(zip(chosen, side_by_side(works, board.fetch), strict=True))
-        block = ahead.pop(number).block
+        block = ahead.settled(number).block
         if block is None or block.net <= LEAST_NET:
             continue
         key = block.actors.tobytes() + block.places.tobytes()
@@ -126,31 +121,52 @@ def _loud_people(board: Board, places: Numbers) -> list[Numbers]:
     return [found[number] for number in range(len(places))]
 
 
-def _chosen(
-    board: Board,
-    begin: Numbers,
-    people: list[Numbers],
-    number: int,
-    ahead: dict[int, Settled],
-    cover: Cover,
-    limits: Limits,
-) -> list[int]:
-    """The place to begin from whose turn it is and, where rows lie with others, some that come later: those most of
-    whose people are not taken, since whoever shares people is likely to find the same ring."""
-    chosen = [number]
-    if not board.apart:
+class Ahead:
+    """Searches from places, those whose turn it is and, where rows lie with others, some that come later.
+
+    How many are made at a time follows from how many of those before were of use: searches from two places of one ring
+    find it twice.
+    """
+
+    def __init__(self, board: Board, begin: Numbers, people: list[Numbers], cover: Cover, limits: Limits) -> None:
+        """begin, people : places to begin from, and who does there."""
+        self.board, self.begin, self.people, self.cover, self.limits = board, begin, people, cover, limits
+        self._found: dict[int, Settled] = {}
+        self._made: list[int] = []  # the last ones, and which of them were of use
+        self._used: set[int] = set()
+        self._width = 1
+
+    def settled(self, number: int) -> Settled:
+        """What a search from a place ends in, as things are."""
+        found = self._found.pop(number, None)
+        if found is not None and all(self.cover.free(places).all() for places in found.looked):
+            self._used.add(number)
+            return found
+        chosen = self._chosen(number) if found is None else [number]
+        works = [_settle(self.board, self.people[other], self.cover, self.limits) for other in chosen]
+        first, *others = side_by_side(works, self.board.fetch)
+        self._found.update(zip(chosen[1:], others, strict=True))
+        return first
+
+    def _chosen(self, number: int) -> list[int]:
+        """The place whose turn it is and some that come later: those most of whose people are not taken."""
+        if not self.board.apart:
+            return [number]
+        past = [other for other in self._made if other < number]
+        useful = 2 * len(self._used.intersection(past)) >= len(past)
+        self._width = min(2 * self._width, AHEAD) if useful else max(self._width // 2, 1)
+        chosen, taken = [number], set(self.people[number].tolist())
+        later = np.arange(number + 1, min(number + 1 + LOOKED_AT, len(self.begin)))
+        for other in later[self.cover.free(self.begin[later])].tolist():
+            if len(chosen) >= self._width:
+                break
+            own = self.people[other].tolist()
+            fresh = len(own) >= self.limits.actors and 2 * len(taken.intersection(own)) <= len(own)
+            if fresh and other not in self._found:
+                chosen.append(other)
+                taken.update(own)
+        self._made, self._used = chosen[1:], set()
         return chosen
-    taken = set(people[number].tolist())
-    later = np.arange(number + 1, min(number + 1 + LOOKED_AT, len(begin)))
-    for other in later[cover.free(begin[later])].tolist():
-        own = people[other].tolist()
-        fresh = len(own) >= limits.actors and 2 * len(taken.intersection(own)) <= len(own)
-        if fresh and other not in ahead:
-            chosen.append(other)
-            taken.update(own)
-        if len(chosen) == AHEAD:
-            break
-    return chosen
 
 
 def _settle(board: Board, actors: Numbers, cover: Cover, limits: Limits) -> Steps[Settled]:

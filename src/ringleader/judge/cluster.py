@@ -8,12 +8,14 @@ Workers write these to the model's folder, or send them where they are asked for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Floats
+from ringleader.errors import WorkerLost
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import label_free_inputs, pack_inputs, unpack_inputs
 from ringleader.judge.judge import Judge, LabelFree, Prevalence
@@ -22,7 +24,7 @@ from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.peers import Alone, Peers
-from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, held_rows, write_held
+from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, forget_held, held_rows, write_held
 from ringleader.signals import ReviewEvidence, Signals, Suspicion
 from ringleader.signals.cluster import ClusterSignals, held_cells
 from ringleader.signals.lockstep import Lockstep
@@ -158,6 +160,11 @@ class HeldSignals:
         self._written.append(part)
         written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]
+
+    def forget_written(self) -> None:
+        """Have workers let go of what was written; new ones would find it again."""
+        with suppress(WorkerLost):  # whoever needs the workers next starts new ones
+            self.cluster.workers.run(forget_held, [(self._written,)] * self.cluster.workers.count)
 
     def gathered(self, part: str) -> Arrays:
         """The arrays of a part that lie with the workers."""

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.runtime.machine import leave_shared
 from ringleader.runtime.mapped import pieces
+from ringleader.shares.rows import RowBlocks
 
 KINDS = {
     "uint64": "U64",
@@ -32,14 +34,17 @@ KINDS = {
 """Names of types in the file, in the order in which arrays lie there: the largest numbers first, so that all are
 aligned. Arrays of one type are in the order of their names."""
 ALIGNED = 8
+LARGE_BLOCK = 2**23
+"""Bytes of rows from which the memory in which they may have come is let go of behind them."""
 
 
-def write_arrays(arrays: Mapping[str, npt.NDArray[Any]], path: str) -> None:
+def write_arrays(arrays: Mapping[str, npt.NDArray[Any] | RowBlocks], path: str) -> None:
     """Write a file; an array without axes has one row there.
 
     Same as: ``safetensors.numpy.save_file({n: np.ascontiguousarray(a) for n, a in arrays.items()}, path)``
     """
-    order, arrays = list(KINDS), {name: np.atleast_1d(array) for name, array in arrays.items()}
+    order = list(KINDS)
+    arrays = {n: array if isinstance(array, RowBlocks) else np.atleast_1d(array) for n, array in arrays.items()}
     names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.name), name))
     about, offset = {}, 0
     for name in names:
@@ -52,7 +57,10 @@ def write_arrays(arrays: Mapping[str, npt.NDArray[Any]], path: str) -> None:
     with open(path, "wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)
         for name in names:
-            rows = arrays[name]
-            for some in pieces(rows) if rows.size else ():
-                part = np.ascontiguousarray(rows[some], rows.dtype.newbyteorder("<"))
-                file.write(part.reshape(-1).view(np.uint8).data)
+            whole = arrays[name]
+            for rows in whole.blocks if isinstance(whole, RowBlocks) else [whole]:
+                for some in pieces(rows) if rows.size else ():
+                    part = np.ascontiguousarray(rows[some], rows.dtype.newbyteorder("<"))
+                    file.write(part.reshape(-1).view(np.uint8).data)
+                if rows.nbytes >= LARGE_BLOCK:
+                    leave_shared()  # in which it came

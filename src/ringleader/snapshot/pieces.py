@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ringleader.errors import ModelFileError
 from ringleader.runtime.machine import leave_mapped
+from ringleader.shares.rows import RowBlocks
 from ringleader.snapshot.array_file import write_arrays
 from ringleader.snapshot.place import Entry, Place
 
@@ -73,7 +74,7 @@ def file_name(part: str, generation: int, number: int, count: int) -> str:
     return f"{part}{f'.{number:05d}' if count > 1 else ''}-{generation}.safetensors"
 
 
-def write_piece(place: Place, name: str, arrays: Arrays) -> Entry:
+def write_piece(place: Place, name: str, arrays: Mapping[str, npt.NDArray[Any] | RowBlocks]) -> Entry:
     """Writes the arrays of one piece."""
     entry = place.write(name, lambda path: write_arrays(arrays, path))
     leave_mapped()
