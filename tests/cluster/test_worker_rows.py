@@ -17,7 +17,7 @@ from ringleader.errors import WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.runtime import mapped
 from ringleader.shares import rows
-from ringleader.snapshot import pieces, place
+from ringleader.snapshot import pieces, place, worker_rows
 
 SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 3, "threads": 1, "random_state": 3}
 
@@ -97,7 +97,19 @@ def test_the_driver_writes_where_workers_cannot(
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("_keep_evidence", "_label_free", "_judge", "_cores")),
     ],
 )
-def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: Path, reviews: Path, lost: str) -> None:
+def test_what_workers_found_and_held_is_found_again_where_one_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, lost: str
+) -> None:
+    made: list[np.ndarray] = []
+    with_sizes = worker_rows._with_sizes
+
+    def noted(part: Any, held: dict[str, Any]) -> Any:
+        arrays = part.make()
+        made.extend(arrays[name] for name in held if name in arrays and arrays[name].size)
+        return with_sizes(part, held)
+
+    monkeypatch.setattr(worker_rows, "_with_sizes", noted)
+
     class Counted(Mortal):
         """Notes the programs that it runs."""
 
@@ -115,6 +127,7 @@ def test_what_workers_found_and_held_is_found_again_where_one_is_lost(tmp_path: 
     with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
         detector.fit(reviews, known, checkpoint=tmp_path / "other", runtime=Mortal(2, {call}))
     assert folder_bytes(tmp_path / "other") == folder_bytes(tmp_path / "one")
+    assert len(made) > 20 and not any(any(array.strides) for array in made)  # on the driver they take no memory
 
 
 def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path, reviews: Path) -> None:
