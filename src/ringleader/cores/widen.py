@@ -58,29 +58,29 @@ class Others:
 
     def __init__(self, boards: Sequence[Board], owned: Sequence[Numbers]) -> None:
         """owned : cells of each core"""
-        self._cells, count = np.unique(np.concatenate([*owned, np.zeros(0, np.int64)]), return_counts=True)
-        self._once = self._cells[count == 1]
-        self._places: list[tuple[Numbers, Numbers]] = []  # of each board: of the cells on it, and their places
+        cells, count = np.unique(np.concatenate([*owned, np.zeros(0, np.int64)]), return_counts=True)
+        self._once = cells[count == 1]
+        self._located: list[tuple[Numbers, Numbers]] = []  # of each board: of the cells on it, and their places
+        self._counted: list[tuple[Numbers, Numbers]] = []  # the places, and how many of the cells each has
         for board in boards:
-            which, places, _ = board.located(self._cells)
-            self._places.append((self._cells[which], places))
+            which, places, _ = board.located(cells)
+            self._located.append((cells[which], places))
+            self._counted.append(np.unique(places, return_counts=True))
 
     def at(self, board: int, own: Numbers) -> Callable[[Numbers], Numbers]:
         """Of places of a board how many reviews of cores they have but for those that only the cells ``own`` have."""
-        cells, places = self._places[board]
-        without = np.sort(own[contains(self._once, own)])
-        places, count = np.unique(places[~contains(without, cells)], return_counts=True)
-
-        def others(wanted: Numbers) -> Numbers:
-            return np.where(contains(places, wanted), _at(places, count, wanted), 0)
-
-        return others
+        cells, places = self._located[board]
+        mine = own[contains(self._once, own)]
+        mine = mine[contains(cells, mine)]
+        without = np.unique(places[np.searchsorted(cells, mine)], return_counts=True)
+        return lambda wanted: _count_at(*self._counted[board], wanted) - _count_at(*without, wanted)
 
 
-def _at(ascending: Numbers, values: Numbers, wanted: Numbers) -> Numbers:
-    if not len(ascending):
+def _count_at(places: Numbers, count: Numbers, wanted: Numbers) -> Numbers:
+    """The counts of some of the places, ascending; 0 where there is none."""
+    if not len(places):
         return np.zeros(len(wanted), np.int64)
-    return values[np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)]
+    return np.where(contains(places, wanted), count[np.minimum(np.searchsorted(places, wanted), len(places) - 1)], 0)
 
 
 def widen(board: Board, block: Block, others: Callable[[Numbers], Numbers]) -> Steps[Wide]:
