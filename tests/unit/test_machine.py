@@ -258,7 +258,7 @@ def mapped():
     before = library.mallinfo2().hblks
     first = library.malloc(ctypes.c_size_t(20 << 20))
     library.free(first)  # from which the library would learn to keep as much
-    array = library.malloc(ctypes.c_size_t(2 << 20))
+    array = library.malloc(ctypes.c_size_t(9 << 20))
     more = library.mallinfo2().hblks - before
     library.free(array)
     return more

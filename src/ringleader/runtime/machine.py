@@ -50,7 +50,7 @@ SHARED_MEMORY = "/dev/shm/"
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
 
-MAPPED_FROM_OPTION, MAPPED_FROM = -3, 1 << 20
+MAPPED_FROM_OPTION, MAPPED_FROM = -3, 8 << 20
 HEAPS_OPTION, HEAPS = -8, 2
 """M_MMAP_THRESHOLD, bytes from which an array has memory of its own; M_ARENA_MAX, heaps of all threads."""
 
