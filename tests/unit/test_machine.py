@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -239,3 +240,31 @@ def test_where_the_system_does_not_say_how_much_memory_is_used_it_is_none(monkey
     assert machine.resident_memory() == (0, 0)
     (tmp_path / "none").write_text("RssAnon: \t 3 kB\nRssShmem:     4 kB\n")
     assert machine.resident_memory() == (3 * 1024, 4 * 1024)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+def test_large_arrays_have_memory_of_their_own_which_goes_back_at_once() -> None:
+    program = """
+import ctypes
+from ringleader.runtime import machine
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+library.mallinfo2.restype = type("Info", (ctypes.Structure,), {"_fields_": [(n, ctypes.c_size_t) for n in names]})
+
+def mapped():
+    before = library.mallinfo2().hblks
+    first = library.malloc(ctypes.c_size_t(20 << 20))
+    library.free(first)  # from which the library would learn to keep as much
+    array = library.malloc(ctypes.c_size_t(9 << 20))
+    more = library.mallinfo2().hblks - before
+    library.free(array)
+    return more
+
+machine.return_large_arrays()
+print(mapped(), mapped())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1"]

@@ -48,7 +48,7 @@ DRAWS |= {"beta", "dirichlet", "poisson", "binomial", "multivariate_normal", "la
 UNIQUE = "codes that differ, so that they have one order"
 SPARSE = "products with a sparse matrix: loops of SciPy, one code for all processors"
 ALLOWED: dict[str, tuple[dict[str, int], str]] = {
-    "cores/search.py": ({"@": 1}, SPARSE),
+    "cores/split.py": ({"@": 1}, SPARSE),
     "judge/neighbours.py": ({"@": 4, "argsort": 1}, f"{SPARSE}; {UNIQUE}"),
     "kernels/cuda/pairs.py": ({"argsort": 1}, UNIQUE),
     "kernels/eigen.py": ({"@": 1}, SPARSE),

@@ -1,52 +1,43 @@
-"""Cores on a worker: the driver of a cluster sends it the reviews, and loads no compiled code itself."""
+"""Cores on workers: each holds the rows of its own actors and items; the first searches, and asks for what it needs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ringleader.cores.find import find_cores
 from ringleader.cores.listing import Cores
 from ringleader.runtime.peers import Peers
-from ringleader.shares.cells import DealtCells, deal_shares
 from ringleader.shares.rows import send_rows
-from ringleader.signals.cluster import ClusterSignals
-from ringleader.signals.lockstep import Lockstep, joined_lockstep
-from ringleader.tensor.sparse import SparseTensor
+from ringleader.signals.cluster import ClusterSignals, held_cells
+from ringleader.signals.lockstep import Lockstep
 
 
-def cores_on_worker(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
-    """The cores of the reviews of a cluster, found by its first worker.
+def cores_on_workers(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
+    """The cores of the reviews of a cluster.
 
     lockstep : as the driver has it
     """
-    tensor = cluster.tensor
-    (cells,) = deal_shares(tensor, tuple(np.array([0, size]) for size in tensor.shape))
-    rows = cells.codes, cells.counts, lockstep.both.direct
+    direct = lockstep.both.direct
 
     def send() -> None:
-        others = [tuple(array[:0] for array in rows)] * (cluster.workers.count - 1)
-        send_rows(cluster.workers, "all_cells", [rows, *others])
+        send_rows(cluster.workers, "direct", [(direct[cells],) for cells in cluster.cells])
 
     known = lockstep.for_driver()
-    first = cells.without_rows(), replace(known, both=replace(known.both, direct=rows[2][:0])), cluster.actor
+    known = replace(known, both=replace(known.both, direct=direct[:0]))
 
     def arguments() -> list[tuple[Any, ...]]:
-        return [first, *[(None, None, cluster.actor)] * (cluster.workers.count - 1)]
+        return [(known, cluster.actor)] * cluster.workers.count
 
-    by_worker: list[Cores] = cluster.run(_cores, arguments, before=[send], cells=False)
+    by_worker: list[Cores | None] = cluster.run(_cores, arguments, before=[send])
+    cluster.release()
+    assert by_worker[0] is not None  # the first searches
     return by_worker[0]
 
 
-def _cores(
-    memory: dict[str, Any], peers: Peers, cells: DealtCells | None, lockstep: Lockstep | None, actor: int
-) -> Cores | None:
-    """In a worker: all cores, where it is the one that has the reviews."""
-    codes, counts, direct = memory.pop("all_cells")
-    if cells is None or lockstep is None:
-        return None
-    tensor = SparseTensor(codes, counts, cells.vocabularies)
-    whole = joined_lockstep([replace(lockstep, both=replace(lockstep.both, direct=direct))], tensor.n_cells)
-    return find_cores(tensor, whole, actor=actor)
+def _cores(memory: dict[str, Any], peers: Peers, lockstep: Lockstep, actor: int) -> Cores | None:
+    """In a worker: all cores, in the first."""
+    share = held_cells(memory, peers)
+    (direct,) = memory.pop("direct")
+    cores = find_cores(share, replace(lockstep, both=replace(lockstep.both, direct=direct)), actor=actor)
+    return None if peers.rank else cores

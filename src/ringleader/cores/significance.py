@@ -15,12 +15,13 @@ its other customers spread over the calendar?
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from functools import lru_cache
 
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.cores.board import Board, taken
+from ringleader.cores.board import Board
 from ringleader.kernels.elementary import gammaln, log, log1p, logaddexp
 
 CUSTOM = 5.0
@@ -40,12 +41,15 @@ def evidence(reviews: float, expected: float) -> float:
     return float(reviews * log(reviews / max(expected, 1e-12)) - (reviews - expected))
 
 
-def naming_cost(board: Board, actors: Numbers, places: Numbers) -> float:
-    """Minus the log of the weight of a block: the price of having looked at every other one."""
+def naming_cost(*members: Floats) -> float:
+    """Minus the log of the weight of a block: the price of having looked at every other one.
+
+    members : of its actors, and of its places, the log of the share of each (``log_share``)
+    """
     cost = 0.0
-    for log_share, members in ((board.log_actor, actors), (board.log_place, places)):
-        k = len(members)
-        cost += float(-log_share[members].sum() - _log_factorial(k) + log(k * (k + 1)) if k else math.inf)
+    for log_share in members:
+        k = len(log_share)
+        cost += float(-log_share.sum() - _log_factorial(k) + log(k * (k + 1)) if k else math.inf)
     return cost
 
 
@@ -65,15 +69,32 @@ def taste(board: Board, actors: Numbers) -> float:
     """
     if board.n_windows == 1:
         return math.inf
-    met, count = np.unique(board.place[taken(board.of_actor, actors)], return_counts=True)
-    items, number = np.unique(board.item[met], return_inverse=True)
+    met, count = np.unique(board.places_met(actors), return_counts=True)
+    facts = board.facts(met)
+    items, number = np.unique(facts.item, return_inverse=True)
     total = np.bincount(number, weights=count, minlength=len(items))
-    calendar = board.calendar[board.window[met]] / board.calendar.sum()
-    custom = board.size[met] - count + CUSTOM * calendar  # its other customers, and the market
-    weight = board.item_size[items] - total + CUSTOM
+    shared = total[number] > 1
+    count, facts, items, total = count[shared], facts.of(shared), items[total > 1], total[total > 1]
+    number = np.searchsorted(items, facts.item)
+    calendar = board.calendar[facts.window] / board.calendar.sum()
+    custom = facts.size - count + CUSTOM * calendar  # its other customers, and the market
+    weight = board.item_sizes(items) - total + CUSTOM
     ratio = _spread(number, count, custom / weight[number], np.ones(len(items)))
     ratio -= _spread(number, count, custom, weight)
-    return float(logaddexp(log1p(-THEIRS), log(THEIRS) + ratio[total > 1]).sum())
+    return float(logaddexp(log1p(-THEIRS), log(THEIRS) + ratio).sum())
+
+
+def taste_rows(board: Board, actors: Numbers) -> Generator[None, None, None]:
+    """Have the rows that ``taste`` reads; yields where some are to be fetched."""
+    if board.n_windows == 1:
+        return
+    if board.tables.members.lacks(actors):
+        yield
+    met = np.unique(board.places_met(actors))
+    if board.tables.places.lacks(met):
+        yield
+    if board.tables.items.lacks(np.unique(board.facts(met).item)):
+        yield
 
 
 def _spread(number: Numbers, count: Numbers, weight: Floats, total: Floats) -> Floats:

@@ -8,12 +8,14 @@ Workers write these to the model's folder, or send them where they are asked for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Floats
+from ringleader.errors import WorkerLost
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import label_free_inputs, pack_inputs, unpack_inputs
 from ringleader.judge.judge import Judge, LabelFree, Prevalence
@@ -21,8 +23,9 @@ from ringleader.judge.transfer import Transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import using_threads
+from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Alone, Peers
-from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, held_rows, write_held
+from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, forget_held, held_rows, write_held
 from ringleader.signals import ReviewEvidence, Signals, Suspicion
 from ringleader.signals.cluster import ClusterSignals, held_cells
 from ringleader.signals.lockstep import Lockstep
@@ -93,7 +96,7 @@ class HeldSignals:
             lambda: evidence,
             lambda: lockstep,
             suspicions={mode: _whole([part.suspicions[mode] for part in parts]) for mode in parts[0].suspicions},
-            evidence={mode: np.concatenate([part.evidence[mode] for part in parts]) for mode in parts[0].evidence},
+            evidence={mode: mapped_rows([part.evidence[mode] for part in parts]) for mode in parts[0].evidence},
             find_strangers=lambda: strangers,
             behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
         )
@@ -131,7 +134,7 @@ class HeldSignals:
             ranks.means.update(means)
         judge = Judge(self.label_free, targets, seed=seed, prevalence=prevalence, heads=heads, threads=threads)
         judgements = {
-            index: Judgement(*map(np.concatenate, zip(*(part.judgements[index] for part in parts), strict=True)))
+            index: Judgement(*map(mapped_rows, zip(*(part.judgements[index] for part in parts), strict=True)))
             for index in heads
         }
         transfers = {mode: _whole_transfer([part.transfers[mode] for part in parts]) for mode in unlabelled}
@@ -158,6 +161,11 @@ class HeldSignals:
         self._written.append(part)
         written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]
+
+    def forget_written(self) -> None:
+        """Have workers let go of what was written; new ones would find it again."""
+        with suppress(WorkerLost):  # whoever needs the workers next starts new ones
+            self.cluster.workers.run(forget_held, [(self._written,)] * self.cluster.workers.count)
 
     def gathered(self, part: str) -> Arrays:
         """The arrays of a part that lie with the workers."""
@@ -229,9 +237,7 @@ def _rows(array: Any, span: tuple[int, int]) -> Any:
 
 
 def _whole(parts: list[Suspicion]) -> Suspicion:
-    return Suspicion(
-        parts[0].names, tuple(np.concatenate(part) for part in zip(*(p.parts for p in parts), strict=True))
-    )
+    return Suspicion(parts[0].names, tuple(mapped_rows(part) for part in zip(*(p.parts for p in parts), strict=True)))
 
 
 def _whole_transfer(parts: list[Transfer | None]) -> Transfer | None:
@@ -240,8 +246,8 @@ def _whole_transfer(parts: list[Transfer | None]) -> Transfer | None:
         return None
     own = [part for part in parts if part is not None]
     return first._replace(
-        neighbours={name: np.concatenate([part.neighbours[name] for part in own]) for name in first.neighbours},
-        parts=tuple(np.concatenate(part) for part in zip(*(part.parts for part in own), strict=True)),
+        neighbours={name: mapped_rows([part.neighbours[name] for part in own]) for name in first.neighbours},
+        parts=tuple(mapped_rows(part) for part in zip(*(part.parts for part in own), strict=True)),
     )
 
 

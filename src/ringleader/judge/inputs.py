@@ -97,6 +97,8 @@ class Inputs:
     def columns_from(self, first: int) -> Floats:
         """(n_k, F - first): the columns from one on; those of the first block need not be there for others."""
         if first and first == self.blocks[0].shape[1]:
+            if len(self.blocks) == 2:
+                return self.blocks[1]  # it may lie with workers: a copy would have the memory that it does not take
             return _side_by_side((self.blocks[0][:, :0], *self.blocks[1:]))
         return self.values[:, first:]
 

@@ -50,6 +50,10 @@ SHARED_MEMORY = "/dev/shm/"
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
 
+MAPPED_FROM_OPTION, MAPPED_FROM = -3, 8 << 20
+HEAPS_OPTION, HEAPS = -8, 2
+"""M_MMAP_THRESHOLD, bytes from which an array has memory of its own; M_ARENA_MAX, heaps of all threads."""
+
 MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 """Temporary files that are mapped into the memory of this process (``runtime/mapped.py``)."""
 
@@ -229,6 +233,19 @@ def return_memory() -> None:
     arrow = sys.modules.get("pyarrow")  # where it is used
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
+
+
+def return_large_arrays() -> None:
+    """From now on, have the C library of Linux give back what large arrays took as soon as they are freed.
+
+    It would learn from the first ones that are freed to keep up to 32 MB of each in its heaps, one for each of many
+    threads. What lies behind them there cannot be given back: a worker had 200 MB at the end that nothing used.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            library = ctypes.CDLL(None)
+            library.mallopt(MAPPED_FROM_OPTION, MAPPED_FROM)
+            library.mallopt(HEAPS_OPTION, HEAPS)
 
 
 class ResidentMemory(NamedTuple):

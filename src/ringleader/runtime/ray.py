@@ -33,6 +33,7 @@ from ringleader.runtime.machine import (
     memory_limit,
     processors,
     resident_memory,
+    return_large_arrays,
     return_memory,
 )
 from ringleader.runtime.peers import LEAVE_FROM, Worker
@@ -313,6 +314,10 @@ class WorkerPlace(NamedTuple):
 
 class _Actor(Worker):
     """A worker inside Ray."""
+
+    def __init__(self, rank: int, count: int) -> None:
+        return_large_arrays()
+        super().__init__(rank, count)
 
     def place(self) -> WorkerPlace:
         """Answers while the worker works: it runs on a thread of its own."""

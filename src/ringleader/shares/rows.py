@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.runtime.machine import leave_shared
 from ringleader.runtime.peers import Peers, gather
 from ringleader.runtime.workers import Workers
 from ringleader.shares.part import Part, Rows
@@ -18,9 +17,6 @@ from ringleader.shares.ranges import Ranges
 
 CARRIED = ("factors", "second", "first")
 """Arrays of a state whose rows are where their entities are."""
-
-LARGE_BLOCK = 2**23
-"""Bytes of a block from which the memory in which it came is let go of before the next is read."""
 
 SENT = 2**23
 """Bytes of rows that are sent to a worker at a time: the driver has each message in memory, and a copy of it."""
@@ -32,6 +28,21 @@ Spans = Sequence[Mapping[str, Span]]
 """By piece, the rows of each array that it has."""
 Write = Callable[[int, Mapping[str, Any]], Any]
 """Writes a piece, given its number and its arrays."""
+
+
+class RowBlocks:
+    """An array as blocks of rows that lie one behind the other, some of them in the memory in which they came.
+
+    Whoever writes it reads block after block (``blocks``), and has no copy of the whole.
+    """
+
+    def __init__(self, rows: int, like: Array, blocks: Sequence[tuple[int, Array]]) -> None:
+        """blocks : where each begins, and the block; together they are all rows."""
+        self.shape, self.dtype = (rows, *like.shape[1:]), like.dtype
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        self.blocks = [block for _, block in sorted(blocks, key=lambda block: block[0])]
+        if sum(len(block) for block in self.blocks) != rows:
+            raise ValueError(f"blocks have {sum(len(block) for block in self.blocks)} rows where there are {rows}")
 
 
 class HeldRows(NamedTuple):
@@ -108,8 +119,7 @@ def write_held(
 
     written : parts that are needed no more
     """
-    for name in written:
-        memory["held"].pop(name, None)
+    forget_held(memory, peers, written)
     held: dict[str, Array] = memory["held"][part]
     counts = gather(peers, {name: len(array) for name, array in held.items()})
     first = {name: sum(count[name] for count in counts[: peers.rank]) for name in held}
@@ -120,6 +130,12 @@ def write_held(
             yield low, held[name][low - first[name] : high - first[name]]
 
     return _write(peers, held, blocks, spans, writers, on_driver, write)
+
+
+def forget_held(memory: dict[str, Any], peers: Peers, parts: Iterable[str]) -> None:
+    """In a worker: let go of parts that it holds."""
+    for part in parts:
+        memory.get("held", {}).pop(part, None)
 
 
 def held_rows(memory: dict[str, Any], peers: Peers, part: str, names: Iterable[str]) -> dict[str, Array]:
@@ -155,11 +171,8 @@ def _write(
         arrays = dict(on_driver[number])
         for name in (name for name in like if name in spans[number]):
             low, high = spans[number][name]
-            arrays[name] = np.zeros((high - low, *like[name].shape[1:]), like[name].dtype)
-        for _, name, low, block in sent.get(number, ()):
-            arrays[name][low : low + len(block)] = block
-            if block.nbytes >= LARGE_BLOCK:
-                leave_shared()  # where it came in
+            own = [(first, block) for _, other, first, block in sent.get(number, ()) if other == name]
+            arrays[name] = RowBlocks(high - low, like[name], own)
         results[number] = write(number, arrays)
     return results
 

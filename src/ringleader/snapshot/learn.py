@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ringleader.arrays import Factors
-from ringleader.cores.cluster import cores_on_worker
+from ringleader.cores import Cores
+from ringleader.cores.cluster import cores_on_workers
 from ringleader.errors import LabelError, ResumeError, RunWarning, SettingsError, warn_of
 from ringleader.judge import Judge
 from ringleader.judge.cluster import HeldSignals
@@ -225,7 +226,7 @@ def _learn(
             snapshot, last = fitted, fitted.state
         judge = _judge_on(held, fitted) if writer is not None and fitted.judged else None
         label_free = held.label_free if writer is not None else held.whole()
-        finder = None if writer is None else partial(cores_on_worker, cluster, pairs)
+        finder = None if writer is None else partial(_cores_on, held, pairs)
         fitted = replace(fitted, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
@@ -246,6 +247,12 @@ def _learn(
     elif not is_large(max(tensor.shape)):
         return fitted, writer.stored
     return writer.read_back(fitted), writer.stored
+
+
+def _cores_on(held: HeldSignals, lockstep: Lockstep) -> Cores:
+    """The cores of the reviews, found by workers, which let go of what is in the model's folder."""
+    held.forget_written()
+    return cores_on_workers(held.cluster, lockstep)
 
 
 def _judge_on(held: HeldSignals, snapshot: Snapshot) -> Judge:

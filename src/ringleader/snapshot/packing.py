@@ -46,7 +46,7 @@ def pack_head(judge: Judge, place: int) -> Arrays:
     return {
         **head.to_arrays(),
         "judgement": np.stack(said),
-        "label_columns": np.ascontiguousarray(inputs.columns_from(first)),
+        "label_columns": inputs.columns_from(first),
         "label_columns_about": packed_json(about),
     }
 

@@ -214,7 +214,6 @@ def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
     yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
-    yield ModelPart("cores", signals, partial(_cores_arrays, snapshot))
     for k in range(len(snapshot.tensor.shape)):
         yield ModelPart(f"suspicion-{k}", signals, partial(pack_suspicion, signals, k))
         if snapshot.judged and snapshot.target_index(k) is None:
@@ -222,9 +221,10 @@ def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     if snapshot.judged:
         for place, head in enumerate(judge.heads()):
             yield ModelPart(f"head_{place}", head, partial(pack_head, judge, place))
-    for k, vocabulary in enumerate(snapshot.tensor.vocabularies):  # the last, since they may be given back
+    for k, vocabulary in enumerate(snapshot.tensor.vocabularies):  # behind all that reads them: they may be given back
         if vocabulary.kind == "id":
             yield ModelPart(f"inputs-{k}", snapshot.label_free, partial(_inputs_arrays, judge, k, release))
+    yield ModelPart("cores", signals, partial(_cores_arrays, snapshot))  # which needs the memory
 
 
 def _vocabulary_table(vocabulary: Vocabulary) -> pa.Table:

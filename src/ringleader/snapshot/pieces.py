@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors.numpy import save_file
 
 from ringleader.errors import ModelFileError
 from ringleader.runtime.machine import leave_mapped
+from ringleader.shares.rows import RowBlocks
+from ringleader.snapshot.array_file import write_arrays
 from ringleader.snapshot.place import Entry, Place
 
 LARGEST = 1 << 27
@@ -75,10 +76,9 @@ def file_name(part: str, generation: int, number: int, count: int) -> str:
     return f"{part}{f'.{number:05d}' if count > 1 else ''}-{generation}.safetensors"
 
 
-def write_piece(place: Place, name: str, arrays: Arrays) -> Entry:
+def write_piece(place: Place, name: str, arrays: Mapping[str, npt.NDArray[Any] | RowBlocks]) -> Entry:
     """Writes the arrays of one piece."""
-    whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-    entry = place.write(name, lambda path: save_file(whole, path))
+    entry = place.write(name, lambda path: write_arrays(arrays, path))
     leave_mapped()
     return entry
 

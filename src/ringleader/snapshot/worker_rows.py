@@ -11,20 +11,14 @@ from ringleader.judge.cluster import HeldSignals
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.model.state import State
 from ringleader.runtime.peers import Peers
-from ringleader.shares.rows import send_rows
 from ringleader.snapshot.folder import ModelPart
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.pieces import Cuts, piece_of, write_piece
 from ringleader.snapshot.place import Entry, Place, Store, place_of
 
-SENT_FROM = 1 << 26
-"""Bytes of a tensor from which the first worker writes it: the driver has it in files, and would have all of it in
-memory while it writes."""
-
 
 class WorkerRows:
-    """Writes the pieces of a state where their rows are, and of what the workers found (``signals``); a large tensor is
-    sent to the first worker, which writes it."""
+    """Writes the pieces of a state where their rows are, and of what the workers found (``signals``)."""
 
     def __init__(self, learner: ClusterLearner) -> None:
         self.learner = learner
@@ -38,8 +32,6 @@ class WorkerRows:
         for part in parts:
             if part.name == "state" and self.learner.holds(state):
                 part = part._replace(write=partial(self._write_state, state))
-            elif part.name == "tensor":
-                part = part._replace(write=partial(self._write_tensor, part))
             elif part.name in with_workers:
                 part = part._replace(make=partial(_with_sizes, part, with_workers[part.name]))
                 part = part._replace(write=partial(self._write_held, part))
@@ -54,24 +46,6 @@ class WorkerRows:
             return self.learner.write_rows(state, cuts.spans, _WritePiece(place.key(), names))
         except WorkerLost:
             return None  # the driver has the state too; the next sweep starts new workers
-
-    def _write_tensor(self, part: ModelPart, place: Place, cuts: Cuts, names: list[str]) -> list[Entry] | None:
-        """The entries of the pieces; None where the driver is to write them."""
-        arrays: Any = part.make()
-        if sum(array.nbytes for array in arrays.values()) < SENT_FROM or not self._seen(place):
-            return None
-        workers, entries = self.learner.workers, []
-        try:
-            for name, span in zip(names, cuts.spans, strict=True):
-                some = piece_of(arrays, span)
-                for key, array in some.items():
-                    others = [(array[:0],)] * (workers.count - 1)
-                    send_rows(workers, f"tensor {key}", [(array,), *others])
-                sent = workers.run(_write_sent, [(place.key(), name, list(some))] * workers.count)
-                entries.append(sent[0])
-        except WorkerLost:
-            return None
-        return entries
 
     def _write_held(self, part: ModelPart, place: Place, cuts: Cuts, names: list[str]) -> list[Entry]:
         """The entries of the pieces. Where workers do not see the folder, they send the rows here."""
@@ -116,12 +90,6 @@ class _WritePiece:
 
     def __call__(self, number: int, arrays: Mapping[str, Any]) -> Entry:
         return write_piece(place_of(self.folder), self.names[number], arrays)
-
-
-def _write_sent(memory: dict[str, Any], peers: Peers, folder: str, name: str, keys: list[str]) -> Entry | None:
-    """In a worker: write arrays that were sent to the first."""
-    arrays = {key: memory.pop(f"tensor {key}")[0] for key in keys}
-    return None if peers.rank else write_piece(place_of(folder), name, arrays)
 
 
 def _sees_lock(memory: dict[str, Any], peers: Peers, folder: str, content: bytes) -> bool:

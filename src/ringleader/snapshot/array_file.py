@@ -1,0 +1,66 @@
+"""Named arrays as a safetensors file, written a piece at a time: no array is in memory once more while it is written.
+
+The library writes from bytes, so that a process would have a copy of every array; of arrays in mapped files it would
+have all of them in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ringleader.runtime.machine import leave_shared
+from ringleader.runtime.mapped import pieces
+from ringleader.shares.rows import RowBlocks
+
+KINDS = {
+    "uint64": "U64",
+    "int64": "I64",
+    "float64": "F64",
+    "float32": "F32",
+    "uint32": "U32",
+    "int32": "I32",
+    "float16": "F16",
+    "uint16": "U16",
+    "int16": "I16",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
+"""Names of types in the file, in the order in which arrays lie there: the largest numbers first, so that all are
+aligned. Arrays of one type are in the order of their names."""
+ALIGNED = 8
+LARGE_BLOCK = 2**23
+"""Bytes of rows from which the memory in which they may have come is let go of behind them."""
+
+
+def write_arrays(arrays: Mapping[str, npt.NDArray[Any] | RowBlocks], path: str) -> None:
+    """Write a file; an array without axes has one row there.
+
+    Same as: ``safetensors.numpy.save_file({n: np.ascontiguousarray(a) for n, a in arrays.items()}, path)``
+    """
+    order = list(KINDS)
+    arrays = {n: array if isinstance(array, RowBlocks) else np.atleast_1d(array) for n, array in arrays.items()}
+    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.name), name))
+    about, offset = {}, 0
+    for name in names:
+        array = arrays[name]
+        span = [offset, offset + array.nbytes]
+        about[name] = {"dtype": KINDS[array.dtype.name], "shape": list(array.shape), "data_offsets": span}
+        offset = span[1]
+    header = json.dumps(about, separators=(",", ":"), ensure_ascii=False).encode()
+    header += b" " * (-len(header) % ALIGNED)
+    with open(path, "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for name in names:
+            whole = arrays[name]
+            for rows in whole.blocks if isinstance(whole, RowBlocks) else [whole]:
+                for some in pieces(rows) if rows.size else ():
+                    part = np.ascontiguousarray(rows[some], rows.dtype.newbyteorder("<"))
+                    file.write(part.reshape(-1).view(np.uint8).data)
+                if rows.nbytes >= LARGE_BLOCK:
+                    leave_shared()  # in which it came
