@@ -16,7 +16,7 @@ from in_process import InProcess, Mortal
 
 from ringleader.cores import CoreSettings, find_cores
 from ringleader.cores.cluster import cores_on_workers
-from ringleader.cores.layout import Holder
+from ringleader.cores.layout import BoardHolder
 from ringleader.cores.rows import CellSet, Column, FetchedTable, Fetcher, OwnTable, PackedRows
 from ringleader.datasets import taste_market
 from ringleader.runtime.peers import Peers
@@ -130,19 +130,19 @@ def test_rings_that_share_people_are_found_alike_however_many_search_ahead(monke
 def test_nobody_is_sent_all_reviews_where_few_are_of_rings(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = mixed_market(1, 3, 20_000)
     lockstep, fetched, held = find_lockstep(tensor), list[np.ndarray](), list[int]()
-    take, lay = FetchedTable.take, Holder.__init__
+    take, lay = FetchedTable.take, BoardHolder.__init__
 
     def counted(self: FetchedTable, numbers: np.ndarray, parts: Sequence[PackedRows]) -> None:
         cells = [part.entries["cell"] for part in parts if "cell" in part.entries]
         fetched.extend([*cells, numbers if "codes" in parts[0].values else np.zeros(0, int)])
         take(self, numbers, parts)
 
-    def laid(self: Holder, *about: Any) -> None:
+    def laid(self: BoardHolder, *about: Any) -> None:
         lay(self, *about)
         held.extend(len(board.cells) for board in self.boards)
 
     monkeypatch.setattr(FetchedTable, "take", counted)
-    monkeypatch.setattr(Holder, "__init__", laid)
+    monkeypatch.setattr(BoardHolder, "__init__", laid)
     found = found_by(InProcess(4), tensor, lockstep, CoreSettings())
     assert len(found[0]["cell_lengths"])
     assert 0 < len(np.unique(np.concatenate(fetched))) < tensor.n_cells / 10

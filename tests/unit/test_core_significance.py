@@ -11,7 +11,7 @@ import pytest
 from core_markets import gang, market
 
 from ringleader.cores.board import Board
-from ringleader.cores.layout import Holder
+from ringleader.cores.layout import BoardHolder
 from ringleader.cores.significance import agree, evidence, naming_cost, taste
 from ringleader.shares.cells import as_share
 from ringleader.signals.lockstep import find_lockstep
@@ -19,7 +19,7 @@ from ringleader.tensor.sparse import SparseTensor
 
 
 def boards(tensor: SparseTensor) -> list[Board]:
-    return Holder(as_share(tensor), find_lockstep(tensor), 3).market().boards
+    return BoardHolder(as_share(tensor), find_lockstep(tensor), 3).market().boards
 
 
 def a_board(seed: int = 0) -> Board:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
-from ringleader.cores.rows import Table, contains, runs
+from ringleader.cores.rows import RowSource, contains, runs
 
 LEAST_ORGANIC = 0.2
 """Least share of a place's reviews that are taken for honest ones."""
@@ -67,11 +67,11 @@ class BoardTables(NamedTuple):
     items   : with ``first``, ``count`` (their places have numbers one after the other) and ``size``, their reviews
     """
 
-    members: Table
-    people: Table
-    places: Table
-    reviews: Table
-    items: Table
+    members: RowSource
+    people: RowSource
+    places: RowSource
+    reviews: RowSource
+    items: RowSource
 
 
 @dataclass(frozen=True, eq=False)

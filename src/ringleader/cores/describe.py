@@ -10,7 +10,7 @@ import numpy as np
 from ringleader.arrays import Codes, Numbers
 from ringleader.cores.board import Board, Reviews
 from ringleader.cores.group import SIDES, Core, Members
-from ringleader.cores.layout import Market
+from ringleader.cores.layout import SearchedReviews
 from ringleader.cores.rows import contains
 from ringleader.cores.widen import SURE, Wide
 from ringleader.kernels.elementary import log, logistic
@@ -26,14 +26,14 @@ class Report(NamedTuple):
     agreement: float
 
 
-def read_reported(market: Market, reports: Sequence[Report]) -> None:
+def read_reported(market: SearchedReviews, reports: Sequence[Report]) -> None:
     """Have all that the descriptions of reports need."""
     for report in reports:
         market.codes.lacks(report.board.reviews_at(report.wide.places).cells.astype(np.int64))
     market.fetch()
 
 
-def describe(market: Market, actor: int, number: int, report: Report) -> Core:
+def describe(market: SearchedReviews, actor: int, number: int, report: Report) -> Core:
     """A core as it is reported: members of every mode of ids, and the reviews between them."""
     about, board, wide = market.about, report.board, report.wide
     rows = board.inside(wide.actors, wide.places)
@@ -85,13 +85,13 @@ def describe(market: Market, actor: int, number: int, report: Report) -> Core:
     )
 
 
-def _codes(market: Market, cells: Numbers | Codes, mode: int) -> Numbers:
+def _codes(market: SearchedReviews, cells: Numbers | Codes, mode: int) -> Numbers:
     """The entities of a mode that cells, ascending, are of."""
     codes: Numbers = market.codes.read(np.asarray(cells, np.int64)).values("codes")[:, mode].astype(np.int64)
     return codes
 
 
-def _named(market: Market, k: int, board: Board, wide: Wide, rows: Reviews) -> Members:
+def _named(market: SearchedReviews, k: int, board: Board, wide: Wide, rows: Reviews) -> Members:
     """Entities of another mode that the core's reviews name more often than the places' other reviews explain."""
     there = board.reviews_at(wide.places)
     facts = board.facts(wide.places)
@@ -109,7 +109,7 @@ def _named(market: Market, k: int, board: Board, wide: Wide, rows: Reviews) -> M
     return Members(codes[named[sure]], strength[sure])
 
 
-def _span(market: Market, k: int | None, cells: Numbers) -> tuple[int, int] | None:
+def _span(market: SearchedReviews, k: int | None, cells: Numbers) -> tuple[int, int] | None:
     """Codes of the least and the largest value of a mode."""
     if k is None or not len(cells):
         return None

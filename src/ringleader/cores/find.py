@@ -12,7 +12,7 @@ from ringleader.cores.blocks import Limits, side_by_side
 from ringleader.cores.board import Board
 from ringleader.cores.describe import Report, describe, read_reported
 from ringleader.cores.group import CoreSettings
-from ringleader.cores.layout import Group, Holder, Market
+from ringleader.cores.layout import BoardHolder, Group, SearchedReviews
 from ringleader.cores.listing import Cores
 from ringleader.cores.rows import CellSet, contains
 from ringleader.cores.search import search
@@ -53,14 +53,14 @@ def find_cores(
         raise SettingsError(
             f"lockstep has {len(lockstep.both.direct)} cells and the tensor {home.tensor.n_cells}; find it anew"
         )
-    holder = Holder(home, lockstep, settings.min_reviews)
+    holder = BoardHolder(home, lockstep, settings.min_reviews)
     if home.alone:
         return _search(holder.market(), settings, k)
     holder.tidy()
     return led(home.peers, lambda ask: _search(holder.asking(ask), settings, k), holder.answer)
 
 
-def _search(market: Market, settings: CoreSettings, actor: int) -> Cores:
+def _search(market: SearchedReviews, settings: CoreSettings, actor: int) -> Cores:
     boards = market.boards
     limits = Limits(settings.min_reviewers, settings.min_places, settings.max_seeds)
     covered = CellSet(market.n_cells)
@@ -89,7 +89,7 @@ def _search(market: Market, settings: CoreSettings, actor: int) -> Cores:
     return Cores(tuple(describe(market, actor, at + 1, report) for at, report in enumerate(distinct)))
 
 
-def _finest(market: Market, board: Board) -> Board:
+def _finest(market: SearchedReviews, board: Board) -> Board:
     """The board of the same side with the most items."""
     return max((b for b in market.boards if b.side == board.side), key=lambda b: market.about.shape[b.mode])
 

@@ -1,5 +1,5 @@
 """Layout: boards made of the cells that a process holds. Whoever holds all of them has boards to search; of several
-processes each has the rows of its own actors and items, and answers for them (``Holder``).
+processes each has the rows of its own actors and items, and answers for them (``BoardHolder``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.cores.board import Board, BoardTables
-from ringleader.cores.rows import Ask, Fetcher, OwnTable, Table, contains, runs
+from ringleader.cores.rows import Ask, Fetcher, OwnTable, RowSource, contains, runs
 from ringleader.cores.seeds import loudest, loudest_places, loudness_at
 from ringleader.kernels.elementary import log
 from ringleader.runtime.peers import gather
@@ -30,7 +30,7 @@ Group = tuple[int, Numbers, Numbers]
 """An item mode, actors, and places as keys (item x windows + window), both ascending."""
 
 
-class Market(NamedTuple):
+class SearchedReviews(NamedTuple):
     """What cores are looked for in.
 
     about : a tensor with the modes of the reviews; its cells may be a part of theirs
@@ -43,7 +43,7 @@ class Market(NamedTuple):
     about: SparseTensor
     n_cells: int
     boards: list[Board]
-    codes: Table
+    codes: RowSource
     met: Callable[[Sequence[Group]], list[int]]
     fetch: Callable[[], None]
 
@@ -79,7 +79,7 @@ class OwnBoard(NamedTuple):
         return there, self.place[at].astype(np.int64) + self.tables[2].first, self.loud[at]
 
 
-class Holder:
+class BoardHolder:
     """Rows of all boards that this process has, and its answers to whoever searches."""
 
     def __init__(self, share: CellShare, lockstep: Lockstep, least: int) -> None:
@@ -142,8 +142,8 @@ class Holder:
 
     def tidy(self) -> None:
         """Let go of what is needed to lay boards alone."""
-        kept = id(self.actors.tensor)
-        self._windows = {key: cut for key, cut in self._windows.items() if key == kept}
+        own = id(self.actors.tensor)
+        self._windows = {key: cut for key, cut in self._windows.items() if key == own}
         self.share.forget()
 
     def met(self, groups: Sequence[Group]) -> list[int]:
@@ -155,17 +155,17 @@ class Holder:
         some = np.flatnonzero(wanted[tensor.coordinates[:, actor]])
         some = some[np.argsort(tensor.coordinates[some, actor], kind="stable")]
         who, (windows, n_windows) = tensor.coordinates[some, actor], self._cut(self.actors)
-        found = []
+        reviews = []
         for mode, actors, keys in groups:
             begin, end = np.searchsorted(who, actors), np.searchsorted(who, actors, side="right")
             own = some[runs(begin, end - begin)]
             there = tensor.coordinates[own, mode].astype(np.int64) * n_windows + windows[own]
-            found.append(int(np.count_nonzero(contains(keys, there))))
-        return found
+            reviews.append(int(np.count_nonzero(contains(keys, there))))
+        return reviews
 
     # -- one process ----------------------------------------------------------------------------------
 
-    def market(self) -> Market:
+    def market(self) -> SearchedReviews:
         """All of it, where this process holds everything."""
         boards = [
             Board(
@@ -181,7 +181,7 @@ class Holder:
             )
             for own in self.boards
         ]
-        return Market(self.share.tensor, self.share.n_cells, boards, self.codes, self.met, _nothing)
+        return SearchedReviews(self.share.tensor, self.share.n_cells, boards, self.codes, self.met, _nothing)
 
     # -- one of several -------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Holder:
             return self.boards[about[0]].located(about[1])
         return self.met(about[0])
 
-    def asking(self, ask: Ask) -> Market:
+    def asking(self, ask: Ask) -> SearchedReviews:
         """The market of all processes, of which this one fetches what it needs. Others answer (``answer``)."""
         fetcher = Fetcher(ask)
         boards = []
@@ -220,7 +220,7 @@ class Holder:
         def met(groups: Sequence[Group]) -> list[int]:
             return [sum(counts) for counts in zip(*ask(("met", groups)), strict=True)]
 
-        return Market(self.share.tensor, self.share.n_cells, boards, codes, met, fetcher.fetch)
+        return SearchedReviews(self.share.tensor, self.share.n_cells, boards, codes, met, fetcher.fetch)
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ Ask = Callable[[Any], list[Any]]
 """Gives what every process answers to a question, in the order of their numbers."""
 
 
-class Rows:
+class TableRows:
     """Rows that were read of a table, in the order in which they were asked for.
 
     lengths : entries of each row
@@ -62,13 +62,13 @@ class PackedRows(NamedTuple):
     entries: dict[str, Array]
 
 
-class Table(Protocol):
+class RowSource(Protocol):
     """Rows by the numbers of whom they are of; numbers are asked for ascending."""
 
     def lacks(self, numbers: Numbers) -> bool:
         """Whether some rows are not here; they are wanted, and come with the next ones that are fetched."""
 
-    def read(self, numbers: Numbers) -> Rows:
+    def read(self, numbers: Numbers) -> TableRows:
         """The rows, fetched where they are not here."""
 
 
@@ -95,12 +95,12 @@ class OwnTable:
     def lacks(self, numbers: Numbers) -> bool:
         return False
 
-    def read(self, numbers: Numbers) -> Rows:
+    def read(self, numbers: Numbers) -> TableRows:
         at = numbers - self.first if self.first else numbers
         if self.offsets is None:
-            return Rows(self.values, self.entries, at, at, np.zeros(len(at), np.int64))
+            return TableRows(self.values, self.entries, at, at, np.zeros(len(at), np.int64))
         begin = self.offsets[at]
-        return Rows(self.values, self.entries, at, begin, self.offsets[at + 1] - begin, self.order)
+        return TableRows(self.values, self.entries, at, begin, self.offsets[at + 1] - begin, self.order)
 
     def packed(self, numbers: Numbers) -> PackedRows:
         """Those of the rows that are here, to be sent."""
@@ -152,11 +152,11 @@ class FetchedTable:
                 mine.setdefault(name, Column()).append(np.concatenate([part[name] for part in theirs]))
         self._columns = [{n: column.array for n, column in own.items()} for own in (self._values, self._entries)]
 
-    def read(self, numbers: Numbers) -> Rows:
+    def read(self, numbers: Numbers) -> TableRows:
         if self.lacks(numbers):
             self._fetch()
         at = self._at[numbers] - 1
-        return Rows(self._columns[0], self._columns[1], at, self._begin.array[at], self._length.array[at])
+        return TableRows(self._columns[0], self._columns[1], at, self._begin.array[at], self._length.array[at])
 
 
 class Fetcher:

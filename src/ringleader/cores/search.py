@@ -91,7 +91,7 @@ def search(board: Board, limits: Limits, covered: CellSet) -> list[Block]:
     cover = Cover(board, covered)
     begin = board.loudest(limits.seeds)
     people = _loud_people(board, begin)
-    ahead = Ahead(board, begin, people, cover, limits)
+    ahead = SearchesAhead(board, begin, people, cover, limits)
     for number in range(len(begin)):
         if len(people[number]) < limits.actors or not cover.free(begin[number : number + 1])[0]:
             continue
@@ -114,14 +114,14 @@ def _loud_people(board: Board, places: Numbers) -> list[Numbers]:
     rows = board.tables.reviews.read(places[order])
     who, loud = rows.entries("who"), rows.entries("loud") > 0
     cuts = np.cumsum([0, *rows.lengths.tolist()])
-    found: dict[int, Numbers] = {}
+    people: dict[int, Numbers] = {}
     for at, number in enumerate(order.tolist()):
         here = slice(cuts[at], cuts[at + 1])
-        found[number] = np.unique(who[here][loud[here]]).astype(np.int64)
-    return [found[number] for number in range(len(places))]
+        people[number] = np.unique(who[here][loud[here]]).astype(np.int64)
+    return [people[number] for number in range(len(places))]
 
 
-class Ahead:
+class SearchesAhead:
     """Searches from places, those whose turn it is and, where rows lie with others, some that come later.
 
     How many are made at a time follows from how many of those before were of use: searches from two places of one ring
@@ -131,21 +131,21 @@ class Ahead:
     def __init__(self, board: Board, begin: Numbers, people: list[Numbers], cover: Cover, limits: Limits) -> None:
         """begin, people : places to begin from, and who does there."""
         self.board, self.begin, self.people, self.cover, self.limits = board, begin, people, cover, limits
-        self._found: dict[int, Settled] = {}
+        self._ahead: dict[int, Settled] = {}
         self._made: list[int] = []  # the last ones, and which of them were of use
         self._used: set[int] = set()
         self._width = 1
 
     def settled(self, number: int) -> Settled:
         """What a search from a place ends in, as things are."""
-        found = self._found.pop(number, None)
-        if found is not None and all(self.cover.free(places).all() for places in found.looked):
+        ahead = self._ahead.pop(number, None)
+        if ahead is not None and all(self.cover.free(places).all() for places in ahead.looked):
             self._used.add(number)
-            return found
-        chosen = self._chosen(number) if found is None else [number]
+            return ahead
+        chosen = self._chosen(number) if ahead is None else [number]
         works = [_settle(self.board, self.people[other], self.cover, self.limits) for other in chosen]
         first, *others = side_by_side(works, self.board.fetch)
-        self._found.update(zip(chosen[1:], others, strict=True))
+        self._ahead.update(zip(chosen[1:], others, strict=True))
         return first
 
     def _chosen(self, number: int) -> list[int]:
@@ -162,7 +162,7 @@ class Ahead:
                 break
             own = self.people[other].tolist()
             fresh = len(own) >= self.limits.actors and 2 * len(taken.intersection(own)) <= len(own)
-            if fresh and other not in self._found:
+            if fresh and other not in self._ahead:
                 chosen.append(other)
                 taken.update(own)
         self._made, self._used = chosen[1:], set()
