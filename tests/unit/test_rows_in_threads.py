@@ -1,14 +1,18 @@
-"""What goes through the rows of all entities gives the same bits for any number of threads: those of one pass."""
+"""What goes through all entities gives the same bits for any number of threads: those of one pass."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from ringleader.datasets import marketplace
 from ringleader.kernels import host_arrays
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Rule
 from ringleader.kernels.single_block import column_squares, rows_log_prior
+from ringleader.runtime.executor import using_threads
+from ringleader.signals.behaviour import covariates
+from ringleader.tensor.encode import read_reviews
 
 LEARNED = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
 FIXED = LEARNED._replace(shape=0.0)
@@ -40,3 +44,17 @@ def test_threads_place_a_copy_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> No
             placed = backend.place(rows)
             assert placed.tobytes() == rows.tobytes() and placed.shape == rows.shape
             assert placed.dtype == rows.dtype and not np.shares_memory(placed, rows)
+
+
+def test_behaviour_that_threads_find_side_by_side_is_that_of_one_column_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tensor = read_reviews(marketplace(2000, difficulty="easy", seed=3).reviews)
+    alone = [covariates.behaviour(tensor, mode) for mode in range(3)]
+    monkeypatch.setattr(covariates, "SHARED", 0)
+    for threads in (1, 3):
+        with using_threads(threads):
+            for mode, plain in enumerate(alone):
+                found = covariates.behaviour(tensor, mode)
+                assert found.names == plain.names
+                assert found.values.tobytes() == plain.values.tobytes()
