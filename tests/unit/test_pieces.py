@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ringleader.errors import ModelFileError
+from ringleader.runtime.executor import using_threads
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import pieces
 from ringleader.snapshot.folder import ModelPart
@@ -59,6 +60,31 @@ def test_the_cuts_follow_from_the_sizes() -> None:
     assert cuts.rows == {"a": 10, "b": 3}
     assert cuts.spans[0] == {"a": (0, 4), "b": (0, 1), "c": (0, 1)}
     assert cuts.spans[2] == {"a": (8, 10), "b": (2, 3)}
+
+
+def test_the_folder_is_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
+    for threads in (1, 2, 5):
+        with using_threads(threads):
+            saved(tmp_path / str(threads))
+    contents = [{path.name: path.read_bytes() for path in (tmp_path / str(threads)).iterdir()} for threads in (1, 2, 5)]
+    assert len(contents[0]) == 6
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_the_piece_by_which_others_are_known_is_there_before_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before: list[list[str]] = []
+
+    def write(place: Place, name: str, arrays: Any) -> Entry:
+        before.append([other for other in place.names() if other.endswith(".safetensors")])
+        return pieces.write_piece(place, name, arrays)
+
+    monkeypatch.setattr(store, "write_piece", write)
+    with using_threads(3):
+        saved(tmp_path / "m")
+    assert before[0] == []
+    assert all("state.00000-1.safetensors" in names for names in before[1:])
 
 
 def test_pieces_that_others_write_are_listed_as_if_written_here(tmp_path: Path) -> None:

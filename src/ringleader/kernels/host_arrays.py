@@ -10,12 +10,17 @@ from ringleader.arrays import Codes, Factors, Floats
 from ringleader.kernels.checks import check_lists
 from ringleader.kernels.layout import DUAL_FROM, Blocks, Grouped, Rule, plan_blocks
 from ringleader.kernels.single_block import column_squares, head_moments, rows_log_prior
+from ringleader.runtime.executor import Threads
+
+COPIED = 65536
+"""Rows that a thread copies at a time."""
 
 
 class HostArrays:
     """The part of a backend that lays a problem out, for those that work on NumPy arrays."""
 
     kind = "cpu"
+    threads = 1  # that go through the rows of all entities
     head_moments = staticmethod(head_moments)
 
     def place_tuples(self, codes: Codes, negatives: int) -> Codes:
@@ -24,7 +29,13 @@ class HostArrays:
         return tuples
 
     def place(self, factors: Factors) -> Factors:
-        return factors.copy()
+        placed = np.empty(factors.shape, factors.dtype)
+
+        def copy(first: int) -> None:
+            placed[first : first + COPIED] = factors[first : first + COPIED]
+
+        Threads(self.threads).map(copy, range(0, len(factors), COPIED))
+        return placed
 
     def fetch(self, array: Any) -> Any:
         return array
@@ -33,10 +44,10 @@ class HostArrays:
         return array[places]
 
     def rows_log_prior(self, factors: Factors, span: tuple[int, int], rule: Rule) -> float:
-        return rows_log_prior(factors[span[0] : span[1]], rule)
+        return rows_log_prior(factors[span[0] : span[1]], rule, threads=self.threads)
 
     def column_squares(self, factors: Factors, span: tuple[int, int]) -> Floats:
-        return column_squares(factors[span[0] : span[1]])
+        return column_squares(factors[span[0] : span[1]], threads=self.threads)
 
     def plan(self, mode: int, own: Grouped, drawn: Grouped | None = None, entities: Any = None) -> Blocks:
         chosen = np.arange(len(own[0]) - 1) if entities is None else np.asarray(entities)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ringleader.arrays import Factors, Floats
 from ringleader.kernels.layout import FISHER, GRADIENT, STATISTICS, Rule, Statistics, Terms
 from ringleader.kernels.logistic import expected_omega, fisher_weight, logistic
+from ringleader.runtime.executor import Threads
 from ringleader.runtime.machine import leave_mapped
 
 TINY = 1e-30  # below it a coordinate is zero: products of tiny numbers are slow and mean nothing
@@ -39,30 +40,41 @@ def prior_variance(x: Floats, rule: Rule) -> Floats:
     return np.maximum((np.square(x) + 2 * rule.scale) / (2 * rule.shape + 3), rule.floor)
 
 
-def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536) -> float:
+def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536, threads: int = 1) -> float:
     """Log prior of factor rows (n, R), up to constants, at the modes of learned variances; ``xp`` has their arrays.
 
-    In pieces: the copy of all rows in float64 would be the largest array of a fit.
+    In pieces: the copy of all rows in float64 would be the largest array of a fit. Threads find those of some pieces
+    each; they are added in the order of the rows, so that the bits do not depend on how many threads there are.
     """
-    total = 0.0
-    for first in range(0, len(rows), piece):
+
+    def of_piece(first: int) -> float:
         squares = np.square(rows[first : first + piece].astype(np.float64))
         if rule.shape == 0:
-            total -= float(squares.sum()) / (2 * rule.variance)
+            found = float(squares.sum()) / (2 * rule.variance)
         else:
             learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
             variance = xp.maximum(learned, rule.floor)
-            total -= float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
+            found = float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
         leave_mapped()
+        return found
+
+    total = 0.0
+    for found in Threads(threads).map(of_piece, range(0, len(rows), piece)):
+        total -= found
     return total
 
 
-def column_squares(rows: Factors, piece: int = 65536) -> Floats:
+def column_squares(rows: Factors, piece: int = 65536, threads: int = 1) -> Floats:
     """Sum of squares of each column of factor rows (n, R); in pieces, as ``rows_log_prior``."""
-    total = np.zeros(rows.shape[1])
-    for first in range(0, len(rows), piece):
-        total += np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
+
+    def of_piece(first: int) -> Floats:
+        found: Floats = np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
         leave_mapped()
+        return found
+
+    total = np.zeros(rows.shape[1])
+    for found in Threads(threads).map(of_piece, range(0, len(rows), piece)):
+        total += found
     return total
 
 

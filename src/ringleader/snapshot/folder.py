@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load as load_arrays
 
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
+from ringleader.runtime.executor import Threads
 from ringleader.runtime.outputs import reason_of
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.leftovers import GENERATION, is_first, leftovers
@@ -42,7 +43,7 @@ from ringleader.snapshot.pieces import (
     shapes_of,
     write_piece,
 )
-from ringleader.snapshot.place import Entry, Place, place_of
+from ringleader.snapshot.place import Entry, Folder, Place, place_of
 
 NUMBERED = re.compile(r"-(\d{1,12})\.(?:safetensors|parquet|json)")
 """Files with the number of a generation; longer numbers are not ours, and names with the next one may be too long."""
@@ -368,8 +369,14 @@ def _write_part(place: Place, part: ModelPart, generation: int) -> Entry:
         written = part.write(place, cuts, names)
         if written is not None:
             return entry_of(cuts, written)
-    pieces = zip(names, cuts.spans, strict=True)
-    return entry_of(cuts, [write_piece(place, name, piece_of(content, span)) for name, span in pieces])
+
+    def write(number: int) -> Entry:
+        return write_piece(place, names[number], piece_of(content, cuts.spans[number]))
+
+    # Side by side, for copies and checksums take most of the time; the first before others that are known by it.
+    alone = 1 if is_first(names[0]) else 0
+    threads = Threads(None if isinstance(place, Folder) else 1)
+    return entry_of(cuts, [write(number) for number in range(alone)] + threads.map(write, range(alone, count)))
 
 
 def is_model(folder: str | os.PathLike[str]) -> bool:

@@ -93,7 +93,7 @@ def learn(
     keep        : earlier generations that stay in the folder
     """
     lock = nullcontext() if checkpoint is None else writing(checkpoint, create=True)
-    with started(runtime) as workers, lock:
+    with started(runtime) as workers, lock, using_threads(parameters["threads"]):
         if checkpoint is not None:
             check_place(checkpoint, resume=resume, overwrite=overwrite)
         how = (callback, checkpoint, resume, command, at, keep)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ringleader.arrays import ColumnTable, Floats, Numbers, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
+from ringleader.runtime.executor import Threads
 from ringleader.runtime.machine import return_memory
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour.counterparts import SHRINK, counterpart_columns
@@ -53,6 +54,10 @@ __all__ = ["MANY", "Covariates", "Market", "behaviour", "read_market"]
 MANY = 400_000
 """Entities from which memory that it took to find some columns is given back before others are found. It takes as long
 to get it again as to find a column."""
+
+SHARED, MOST_SHARED = 400_000, 4_000_000
+"""Cells from which columns about the counterparts of several modes are found side by side, and up to which: of fewer,
+threads would wait for the interpreter's lock; of more, the columns of all those modes would take too much memory."""
 
 WINDOW_NAMES = ("short", "medium", "long")
 
@@ -172,9 +177,14 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
     if market.ratings is not None and market.side is not None and k != market.rating:
         top = next((column.burst for column in columns if column.name == "burst_medium"), None)
         put(_rating(market, judged, market.ratings, market.side, top))
-    for j in market.ids:
-        if j != k:
-            put(counterpart_columns(market, judged, j))
+    others = [counterpart_columns(market, judged, j) for j in market.ids if j != k]
+    if home.alone and SHARED <= home.n_cells <= MOST_SHARED:
+        found = Threads().map(list, others)
+        while found:
+            put(found.pop(0))
+    else:  # one column at a time; and processes talk to each other in one order
+        for columns_of_mode in others:
+            put(columns_of_mode)
     return Covariates(
         name,
         tuple(column.name for column in columns),

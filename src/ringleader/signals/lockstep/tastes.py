@@ -199,7 +199,8 @@ def _anchors(
         drawn = (rows @ met[0].rows(np.minimum(near / np.maximum(popularity, 1e-300), NEAR))) / activity
         left = left / (1.0 + 0.5 * drawn)
         left[known[(known >= first) & (known < first + len(left))] - first] = 0.0
-    return np.asarray(items / home.total(item, every, items))
+    items /= home.total(item, every, items)  # in place: another table would take as much memory again
+    return items
 
 
 def _first_largest(home: CellShare, mode: int, values: Floats) -> int:
