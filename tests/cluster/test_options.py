@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
+
 import pytest
 
 from ringleader.cli.options import cluster_of, with_address
@@ -33,3 +36,12 @@ def test_options_say_where_a_fit_runs() -> None:
     assert (remote.address, remote.workers) == ("auto", None)
     with pytest.raises(SettingsError, match="--workers is for a cluster; add --ray"):
         cluster_of(None, 2)
+
+
+@pytest.mark.parametrize("words", ["--preset paper", "--learner sgd", "--learner gibbs"])
+def test_what_a_cluster_cannot_do_is_refused_before_it_starts(
+    words: str, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    refused = command("fit", "nowhere", "--out", "never", "--ray", "--workers", "1", *words.split())
+    assert refused.returncode == 2
+    assert "in one process only; leave out --ray" in refused.stderr

@@ -150,6 +150,16 @@ def test_a_parquet_file_with_flipped_bits_is_named_among_others(at: float, tmp_p
         rl.read_reviews(tmp_path)
 
 
+@pytest.mark.parametrize("source", ["", "*/*.parquet"])
+def test_a_damaged_file_of_a_partitioned_folder_is_named_with_its_folder(source: str, tmp_path: Path) -> None:
+    for day in ("1", "2", "3"):
+        (tmp_path / f"day={day}").mkdir()
+        reviews().to_parquet(tmp_path / f"day={day}" / "part.0.parquet")
+    (tmp_path / "day=2" / "part.0.parquet").write_bytes(b"PAR1garbage")
+    with pytest.raises(InputError, match=r"day=2/part\.0\.parquet' is no Parquet file, or is cut short or damaged"):
+        rl.read_reviews(tmp_path / source)
+
+
 def test_a_parquet_file_whose_footer_is_damaged_is_named(tmp_path: Path) -> None:
     reviews().to_parquet(tmp_path / "a.parquet")
     content = bytearray((tmp_path / "a.parquet").read_bytes())

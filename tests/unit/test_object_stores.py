@@ -127,10 +127,10 @@ def test_what_is_wrong_in_a_store_is_said_with_its_address(root: str, tmp_path: 
         rl.read_reviews(f"{root}/nothing")
     upload(root, tmp_path)
     put(f"{root}/reviews/week=2/part-7.parquet", b"no Parquet")
-    with pytest.raises(InputError, match=r"'part-7.parquet' is no Parquet file"):
+    with pytest.raises(InputError, match=r"'week=2/part-7.parquet' is no Parquet file"):
         rl.read_reviews(f"{root}/reviews")
     put(f"{root}/reviews/week=2/part-7.parquet", b"")
-    with pytest.raises(InputError, match=r"'part-7.parquet' is empty"):
+    with pytest.raises(InputError, match=r"'week=2/part-7.parquet' is empty"):
         rl.read_reviews(f"{root}/reviews")
     put(f"{root}/odd/a.txt", b"x")
     with pytest.raises(InputError, match=r"holds no readable file"):

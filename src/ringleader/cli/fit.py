@@ -112,6 +112,8 @@ def command(
     from ringleader.cli.progress import say_event
     from ringleader.detector import RingDetector
     from ringleader.known.covariates import read_covariates
+    from ringleader.learners.cluster import check_cluster
+    from ringleader.model.config import ModelConfig
     from ringleader.runtime.workers import started
     from ringleader.snapshot.resume import check_place
 
@@ -132,6 +134,8 @@ def command(
     )
     check_place(out, resume=resume, overwrite=overwrite)
     cluster = cluster_of(ray, workers)
+    if cluster is not None:  # said before anything takes its time
+        check_cluster(ModelConfig.preset(detector.preset, learner=detector.learner))
     with locked(out, "fit", wait=wait, create=True):
         check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()

@@ -50,17 +50,17 @@ def rows_log_prior(rows: Factors, rule: Rule, xp: Any = np, piece: int = 65536, 
     def of_piece(first: int) -> float:
         squares = np.square(rows[first : first + piece].astype(np.float64))
         if rule.shape == 0:
-            found = float(squares.sum()) / (2 * rule.variance)
+            part = float(squares.sum()) / (2 * rule.variance)
         else:
             learned = (squares + 2 * rule.scale) / (2 * rule.shape + 3)
             variance = xp.maximum(learned, rule.floor)
-            found = float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
+            part = float(((rule.shape + 1.5) * xp.log(variance) + (squares / 2 + rule.scale) / variance).sum())
         leave_mapped()
-        return found
+        return part
 
     total = 0.0
-    for found in Threads(threads).map(of_piece, range(0, len(rows), piece)):
-        total -= found
+    for part in Threads(threads).map(of_piece, range(0, len(rows), piece)):
+        total -= part
     return total
 
 
@@ -68,13 +68,13 @@ def column_squares(rows: Factors, piece: int = 65536, threads: int = 1) -> Float
     """Sum of squares of each column of factor rows (n, R); in pieces, as ``rows_log_prior``."""
 
     def of_piece(first: int) -> Floats:
-        found: Floats = np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
+        part: Floats = np.square(rows[first : first + piece].astype(np.float64)).sum(axis=0)
         leave_mapped()
-        return found
+        return part
 
     total = np.zeros(rows.shape[1])
-    for found in Threads(threads).map(of_piece, range(0, len(rows), piece)):
-        total += found
+    for part in Threads(threads).map(of_piece, range(0, len(rows), piece)):
+        total += part
     return total
 
 

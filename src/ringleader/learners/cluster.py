@@ -244,7 +244,7 @@ def check_cluster(config: ModelConfig) -> None:
     if config.batch_size:
         raise SettingsError(
             f"steps on batches of {config.batch_size} cells (learner {config.learner}) run in one process only; "
-            "leave out --ray, or choose batch_size=0 and the learner natural-gradient"
+            "leave out --ray, or choose another preset or learner (settings={'batch_size': 0} in Python)"
         )
     if config.backend != "numba":
         raise SettingsError(f"the backend {config.backend} runs in one process only; a cluster needs numba")

@@ -50,6 +50,7 @@ class ReviewFile:
     url        : its address where it is not on this machine; then ``path`` is its path there
     bytes      : its size
     partitions : columns that the names of its folders give, such as ``("day", "2024-01-01")``; None for no value
+    inside     : its path within the folder that was named, such as ``day=2024-01-01/part-0.parquet``
     """
 
     path: Path
@@ -58,10 +59,12 @@ class ReviewFile:
     url: str = ""
     bytes: int = 0
     partitions: tuple[tuple[str, str | None], ...] = ()
+    inside: str = ""
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """What messages call it: files of several folders may have one name."""
+        return self.inside or self.path.name
 
 
 def classify(path: Path) -> ReviewFile | None:
@@ -95,7 +98,11 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
         return [_readable(file)]
     if glob.has_magic(local):
         matches = [Path(p) for p in sorted(glob.glob(local, recursive=True)) if Path(p).is_file()]
-        files = [replace(f, partitions=partitions_of(f.path)) for f in map(classify, matches) if f]
+        files = [
+            replace(f, partitions=(own := partitions_of(f.path)), inside=f.path.as_posix() if own else "")
+            for f in map(classify, matches)
+            if f
+        ]
         if not files:
             raise InputError(f"no readable file ({READABLE}) matches {text!r}")
         return [_readable(f) for f in files]
@@ -165,7 +172,7 @@ def locate_in_store(url: str) -> list[ReviewFile]:
 
 def fetch(file: ReviewFile, folder: Path, number: int) -> ReviewFile:
     """A file of an object store, copied into a folder of this machine under its own name."""
-    target = folder / f"fetched-{number}" / file.name
+    target = folder / f"fetched-{number}" / file.path.name
     filesystem, path = open_store(file.url)
     try:
         target.parent.mkdir()
@@ -270,7 +277,7 @@ def choose_files(folder: str, inside: list[Path]) -> list[ReviewFile]:
             "_temporary if what is there is all"
         )
     shown = [path for path in inside if not _is_hidden(path)]
-    files = [replace(f, partitions=partitions_of(f.path)) for f in map(classify, shown) if f]
+    files = [replace(f, partitions=partitions_of(f.path), inside=f.path.as_posix()) for f in map(classify, shown) if f]
     if not files:
         sheets = [path.name for path in shown if path.suffix.lower() in SPREADSHEETS]
         alone = f"; a spreadsheet is read alone, such as {sheets[0]!r}: name it" if sheets else ""

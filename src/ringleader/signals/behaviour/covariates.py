@@ -179,9 +179,9 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
         put(_rating(market, judged, market.ratings, market.side, top))
     others = [counterpart_columns(market, judged, j) for j in market.ids if j != k]
     if home.alone and SHARED <= home.n_cells <= MOST_SHARED:
-        found = Threads().map(list, others)
-        while found:
-            put(found.pop(0))
+        columns_of_modes = Threads().map(list, others)
+        while columns_of_modes:
+            put(columns_of_modes.pop(0))
     else:  # one column at a time; and processes talk to each other in one order
         for columns_of_mode in others:
             put(columns_of_mode)
