@@ -171,7 +171,7 @@ def test_the_driver_sends_each_worker_the_reviews_of_its_own_accounts_alone(
 
 def test_a_worker_lost_over_cores_costs_no_bit(market: SparseTensor, lockstep: Lockstep) -> None:
     cluster = ClusterSignals(Mortal(2, {4}), market, 0)
-    with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
+    with pytest.warns(UserWarning, match="worker 1 is gone; new workers search for cores again"):
         found = cores_on_workers(cluster, lockstep)
     check_same([found.to_arrays()], find_cores(market, lockstep).to_arrays())
 

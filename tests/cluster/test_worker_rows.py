@@ -125,7 +125,9 @@ def test_what_workers_found_and_held_is_found_again_where_one_is_lost(
     detector.fit(reviews, known, checkpoint=tmp_path / "one", runtime=Counted(2, set()))
     last = len(programs) - programs[::-1].index("write_held")  # when what was written before is let go of
     call = last if lost == "the last" else programs.index(lost) + 1
-    with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
+    work = {"the last": "write the model", "_judge": "fit the heads", "_cores": "search for cores"}
+    again = work.get(lost, "find the signals")
+    with pytest.warns(UserWarning, match=f"worker 1 is gone; new workers {again} again"):
         detector.fit(reviews, known, checkpoint=tmp_path / "other", runtime=Mortal(2, {call}))
     assert folder_bytes(tmp_path / "other") == folder_bytes(tmp_path / "one")
     assert len(made) > 20 and not any(any(array.strides) for array in made)  # on the driver they take no memory

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ringleader.cores import search
+from ringleader.cores import split
 
 
 def block_of_two(actors: int, places: int, seed: int) -> np.ndarray:
@@ -20,7 +20,7 @@ def block_of_two(actors: int, places: int, seed: int) -> np.ndarray:
 def divided_simply(table: np.ndarray, second: np.ndarray) -> np.ndarray:
     """What ``_divided`` does, by whole tables."""
     places = np.zeros(table.shape[1], np.bool_)
-    for _ in range(search.ROUNDS):
+    for _ in range(split.ROUNDS):
         if second.all() or not second.any():
             break
         mine, yours = table[second].sum(axis=0), table[~second].sum(axis=0)
@@ -38,7 +38,7 @@ def divided_simply(table: np.ndarray, second: np.ndarray) -> np.ndarray:
 def test_a_block_is_divided_as_a_dense_table_would_be(actors: int, places: int, seed: int) -> None:
     dense = block_of_two(actors, places, seed)
     second = np.random.default_rng(seed).random(actors) < 0.5
-    np.testing.assert_array_equal(search._divided(sparse.csr_array(dense), second), divided_simply(dense, second))
+    np.testing.assert_array_equal(split._divided(sparse.csr_array(dense), second), divided_simply(dense, second))
 
 
 @pytest.mark.parametrize(("actors", "places"), [(40, 25), (450, 430)])  # the second by an iterative decomposition
@@ -46,6 +46,6 @@ def test_directions_are_singular_vectors_of_the_scaled_table(actors: int, places
     dense = block_of_two(actors, places, 0)
     rows, columns = np.sqrt(dense.sum(axis=1) + 1.0), np.sqrt(dense.sum(axis=0) + 1.0)
     expected = np.linalg.svd(dense / rows[:, None] / columns[None, :], full_matrices=False)[0]
-    found = search._directions(sparse.csr_array(dense))
-    assert len(found) == search.VECTORS
+    found = split._directions(sparse.csr_array(dense))
+    assert len(found) == split.VECTORS
     assert abs(found[0] @ expected[:, 1]) > 1 - 1e-9  # the one that tells the rings apart; a sign is free

@@ -29,7 +29,8 @@ def cores_on_workers(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
     def arguments() -> list[tuple[Any, ...]]:
         return [(known, cluster.actor)] * cluster.workers.count
 
-    by_worker: list[Cores | None] = cluster.run(_cores, arguments, before=[send])
+    said = "search for cores", "cores were looked for"
+    by_worker: list[Cores | None] = cluster.run(_cores, arguments, before=[send], said=said)
     cluster.release()
     assert by_worker[0] is not None  # the first searches
     return by_worker[0]

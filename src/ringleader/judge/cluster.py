@@ -116,7 +116,8 @@ class HeldSignals:
         unlabelled : modes to be scored from the heads of others. threads : of this process
         """
         self._targets = tuple(targets), seed, prevalence, tuple(unlabelled)
-        parts: list[JudgePart] = self.cluster.run(_judge, self._judge_arguments, before=[self._find_again])
+        said = "fit the heads", "heads were fitted"
+        parts: list[JudgePart] = self.cluster.run(_judge, self._judge_arguments, before=[self._find_again], said=said)
         held = {
             part: {name: elsewhere([of_worker.held[part][name] for of_worker in parts]) for name in arrays}
             for part, arrays in parts[0].held.items()
@@ -157,7 +158,13 @@ class HeldSignals:
             of_rank = [[own if writers[n] == rank else {} for n, own in enumerate(small)] for rank in range(count)]
             return [(part, self._written, spans, writers, own, write) for own in of_rank]
 
-        results: list[dict[int, Any]] = self.cluster.run(write_held, arguments, before=[self._find_again], cells=False)
+        results: list[dict[int, Any]] = self.cluster.run(
+            write_held,
+            arguments,
+            before=[self._find_again],
+            cells=False,
+            said=("write the model", "the model was written"),
+        )
         self._written.append(part)
         written = {number: result for pieces in results for number, result in pieces.items()}
         return [written[number] for number in range(len(spans))]

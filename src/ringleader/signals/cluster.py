@@ -80,10 +80,11 @@ class ClusterSignals:
         before: Iterable[Callable[[], object]] = (),
         *,
         cells: bool = True,
+        said: tuple[str, str] = ("find the signals", "the signals were looked for"),
     ) -> list[Any]:
         """``call(memory, peers, *arguments()[p])`` in every worker p, which holds its cells (``held_cells``).
 
-        cells : whether it needs them
+        cells : whether it needs them. said : the work in words, see ``repeat``
 
         Arguments are asked for when the cells are dealt: new workers may be fewer. before : what is done first, before
         they hold the cells, and by new workers again; where one is lost in it, it raises.
@@ -98,7 +99,7 @@ class ClusterSignals:
                 self._deal()
             return self.workers.run(call, arguments())
 
-        return repeat(self.workers, work, self._forget, "find the signals", "the signals were looked for")
+        return repeat(self.workers, work, self._forget, *said)
 
     def _deal(self) -> None:
         """Have the workers hold their cells."""
