@@ -60,6 +60,18 @@ def measure(board: Board, actors: Numbers, places: Numbers) -> Block:
     return Block(actors, places, reviews, expected, net)
 
 
+def read_shared(board: Board, actors: Numbers) -> Steps[tuple[Numbers, Numbers]]:
+    """The places that actors share, and how many reviews they have there (``places_shared``), with all that is known of
+    these actors and places."""
+    tables = board.tables
+    if tables.members.lacks(actors) | tables.people.lacks(actors):
+        yield
+    near, count = board.places_shared(actors)
+    if tables.places.lacks(near):
+        yield
+    return near, count
+
+
 def side_by_side(works: Iterable[Steps[T]], fetch: Callable[[], None]) -> list[T]:
     """The results of several works, in their order. What all of them wait for is fetched at once."""
     results: dict[int, T] = {}

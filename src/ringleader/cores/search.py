@@ -22,6 +22,7 @@ from ringleader.cores.blocks import (
     gain,
     measure,
     price,
+    read_shared,
     side_by_side,
 )
 from ringleader.cores.board import Board, Reviews
@@ -179,11 +180,7 @@ def _settle(board: Board, actors: Numbers, cover: Cover, limits: Limits) -> Step
     lift, part = FIRST_LIFT, FIRST_COST
     places = np.zeros(0, np.int64)
     for _ in range(ROUNDS):
-        if tables.members.lacks(actors) | tables.people.lacks(actors):
-            yield
-        near, count = board.places_shared(actors)
-        if tables.places.lacks(near):
-            yield
+        near, count = yield from read_shared(board, actors)
         facts = board.facts(near)
         within = np.isfinite(facts.log_share) & cover.free(near)
         near, count, facts = near[within], count[within], facts.of(within)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.cores.blocks import COVERED, Block, Steps, bounded, gain, measure, price
+from ringleader.cores.blocks import COVERED, Block, Steps, bounded, gain, measure, price, read_shared
 from ringleader.cores.board import Board
 from ringleader.cores.rows import CellSet, contains
 from ringleader.kernels.elementary import logistic, logsumexp
@@ -97,11 +97,7 @@ def widen(board: Board, block: Block, others: Callable[[Numbers], Numbers]) -> S
     yield from _read_items(board, items)
     log_items = float(logsumexp(board.facts(board.of_items(items)[1]).log_share))
     for _ in range(ROUNDS):
-        if tables.members.lacks(actors) | tables.people.lacks(actors):
-            yield
-        near, count = board.places_shared(actors)
-        if tables.places.lacks(near):
-            yield
+        near, count = yield from read_shared(board, actors)
         ours = np.isfinite(board.facts(near).log_share) & (count > others(near))
         near, count = near[ours], count[ours]
         own, facts = contains(block.places, near), board.facts(near)
