@@ -5,13 +5,16 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # What is imported is compiled to bytecode then; all that is installed would take half a minute more.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
+# Each module is compiled once for all processes, also where the environment says otherwise: it takes seconds of every command.
+unexport PYTHONDONTWRITEBYTECODE
+
 SOURCES := src tests benchmarks examples tools docs/hooks.py
 OLDEST := .venv-oldest
 
 CHROMIUM := /usr/bin/chromium
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 
-.PHONY: install demo chromium style types test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
+.PHONY: install demo chromium style types kernels test test-gpu test-slow test-faults test-oldest coverage bench figures docs constraints audit dist clean
 
 # A stamp per set of packages: each is installed when first needed, and again when pyproject.toml changes.
 $(VENV)/.installed: pyproject.toml
@@ -46,11 +49,14 @@ style: $(VENV)/.installed-lint
 types: $(VENV)/.installed-lint
 	$(BIN)/mypy
 
-# Files go to the workers in the order of their names: units, which are short, come last, so that both end together.
-test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
-	$(MAKE) --no-print-directory -j 2 style types
+kernels: $(VENV)/.installed-test
 	$(BIN)/python tests/compile_kernels.py
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations 40
+
+# Files go to the workers in the order of their names: units, which are short, come last, so that all end together. Three
+# workers for two processors: tests wait for disks, browsers and clusters a quarter of their time.
+test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
+	$(MAKE) --no-print-directory -j 3 style types kernels
+	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder --durations 40
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow and not faults"

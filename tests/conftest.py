@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -21,6 +22,12 @@ FLAGS = [
     *("--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP evil.test 127.0.0.1"),
 ]
 SHARED = Path(os.environ.get("RINGLEADER_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+def pytest_collection_finish() -> None:
+    """Libraries and tests are a million objects that stay: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
