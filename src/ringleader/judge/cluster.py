@@ -266,8 +266,12 @@ def _label_free(
     signals = Signals(share, actor, lambda: reviews, lambda: lockstep)
     modes = range(len(share.shape))
     ids = [k for k in modes if share.tensor.vocabularies[k].kind == "id"]
+    inputs: dict[int, Arrays] = {}
     with using_threads(threads):
-        inputs = {k: pack_inputs(label_free_inputs(signals, k, columns.get(k))) for k in ids}
+        _ = signals.market
+        for k in ids:
+            share.forget()  # cells are dealt out to other modes once more where they are needed: that is soon done
+            inputs[k] = pack_inputs(label_free_inputs(signals, k, columns.get(k)))
         suspicions = {k: signals.suspicion(k) for k in modes}
         evidence = {k: signals.evidence(k) for k in modes}
     share.forget()
