@@ -46,6 +46,7 @@ class Step(NamedTuple):
     seconds: float = 0.0
     megabytes: float = 0.0
     shared: float = 0.0  # of these megabytes those of shared memory: messages
+    files: float = 0.0  # and those of files: libraries, and what is mapped
 
 
 Stack = tuple[str, ...]
@@ -74,9 +75,9 @@ class Steps:
         last = time.process_time()
         while not self._ended.wait(self.every):
             key = where(thread)[: self.depth]
-            now, (resident, shared) = time.process_time(), resident_megabytes()
+            now = time.process_time()
             before = self.found.get(key, Step())
-            most = max((before.megabytes, before.shared), (resident, shared))
+            most = max(before[1:], resident_megabytes())
             self.found[key] = Step(before.seconds + now - last, *most)
             last = now
 
@@ -107,11 +108,12 @@ def functions(frame: Any) -> Stack:
     return tuple(reversed(stack))
 
 
-def resident_megabytes() -> tuple[float, float]:
-    """All of this process, as ``used`` has it, and what of it is shared memory."""
+def resident_megabytes() -> tuple[float, float, float]:
+    """All of this process, as ``used`` has it, and what of it is shared memory, and files."""
     with open("/proc/self/status", encoding="ascii") as file:
         lines = dict(line.split(":", 1) for line in file)
-    return int(lines["VmRSS"].split()[0]) / 1000, int(lines["RssShmem"].split()[0]) / 1000
+    whole, shared, files = (int(lines[name].split()[0]) / 1000 for name in ("VmRSS", "RssShmem", "RssFile"))
+    return whole, shared, files
 
 
 def begin_steps(memory: dict[str, Any], peers: Peers) -> None:
@@ -134,7 +136,7 @@ def print_steps(found: dict[Stack, Step]) -> None:
         below = [step for key, step in found.items() if key[: len(prefix)] == prefix]
         seconds, at_most = sum(step.seconds for step in below), max(below, key=lambda step: step.megabytes)
         if seconds > 0.5 or at_most.megabytes > 0.93 * most or len(prefix) == 1:
-            held = f"{at_most.megabytes:6.0f} MB ({at_most.shared:4.0f} shared)"
+            held = f"{at_most.megabytes:6.0f} MB ({at_most.shared:4.0f} shared, {at_most.files:4.0f} files)"
             print(f"{seconds:7.1f} s {held}  {'  ' * len(prefix)}{prefix[-1]}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from test_ray import assert_same_folder
 
 import ringleader as rl
 from ringleader.datasets import taste_market
-from ringleader.judge import basis, population
+from ringleader.judge import basis, judge, population
+from ringleader.judge import cluster as judge_cluster
 from ringleader.kernels import tiles
 from ringleader.model.state import State
 from ringleader.tensor.encode import read_reviews
@@ -54,6 +56,33 @@ def test_workers_write_the_model_folder_of_one_process(
     assert_same_folder(tmp_path / "many", tmp_path / "one")
     assert isinstance(many.state_, State)  # it was laid aside meanwhile
     np.testing.assert_array_equal(many.state_.factors, one.state_.factors)
+
+
+def test_workers_hold_no_cells_of_other_modes_when_inputs_are_found_and_heads_are_fitted(
+    tmp_path: Path, market: tuple[SparseTensor, rl.Labels], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor, known = market
+    held: dict[str, list[int]] = {"inputs": [], "heads": []}
+    find, begin, fit, here = judge_cluster.label_free_inputs, judge.Judge._fit, judge.fit_together, threading.local()
+
+    def inputs(signals: Any, *about: Any) -> Any:
+        held["inputs"].append(len(signals.share._dealt))
+        return find(signals, *about)
+
+    def noted(self: judge.Judge, *about: Any) -> Any:
+        here.share = self.signals.share
+        return begin(self, *about)
+
+    def together(*about: Any) -> Any:
+        held["heads"].append(len(here.share._dealt))
+        return fit(*about)
+
+    monkeypatch.setattr(judge_cluster, "label_free_inputs", inputs)
+    monkeypatch.setattr(judge.Judge, "_fit", noted)
+    monkeypatch.setattr(judge, "fit_together", together)
+    rl.RingDetector(**SETTINGS).fit(tensor, known, checkpoint=tmp_path / "many", runtime=InProcess(2))
+    assert len(held["inputs"]) == 2 * 3 and len(held["heads"]) == 2 * 2
+    assert not any(held["inputs"]) and not any(held["heads"])
 
 
 def test_heads_of_large_modes_are_those_of_one_process(

@@ -233,6 +233,23 @@ def test_pages_of_shared_memory_are_let_go_of_and_keep_what_is_in_them() -> None
         assert held() - before < 1_000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_pages_of_messages_that_ray_has_in_files_are_let_go_of_too(tmp_path: Path) -> None:
+    def held() -> int:
+        return 1024 * int(Path("/proc/self/status").read_text().partition("RssFile:")[2].split()[0])
+
+    size = 8 * 2**20
+    path = tmp_path / "plasmaXa3b9c"
+    path.write_bytes(bytes(size))
+    memory = np.memmap(path, np.uint8, "r+", shape=(size,))
+    memory[:] = 7
+    path.unlink()
+    before = held()
+    machine.leave_shared()
+    assert before - held() > size // 2
+    assert int(memory.sum()) == 7 * size
+
+
 def test_where_the_system_does_not_say_how_much_memory_is_used_it_is_none(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(machine, "STATUS", tmp_path / "none")
     assert machine.resident_memory() == (0, 0)

@@ -32,6 +32,16 @@ def test_rows_of_several_arrays_are_one_below_the_other_in_a_file(monkeypatch: p
     np.testing.assert_array_equal(again, rows)
 
 
+def test_arrays_side_by_side_are_in_a_file_where_one_of_them_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "PIECE", 16)
+    arrays = [np.arange(5.0), np.ones(5)]
+    assert not mapped.is_mapped(mapped.mapped_stack(arrays))
+    stacked = mapped.mapped_stack([mapped.mapped_rows(arrays[:1]), arrays[1]])
+    assert mapped.is_mapped(stacked) and stacked.dtype == np.float64
+    np.testing.assert_array_equal(stacked, np.stack(arrays))
+    assert mapped.mapped_stack([mapped.mapped_array((0,), np.int32)] * 2).shape == (2, 0)
+
+
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0)])
 def test_an_empty_array_needs_no_file(shape: tuple[int, ...]) -> None:
     array = mapped.mapped_array(shape, np.int32)
@@ -65,6 +75,7 @@ def test_what_is_written_to_a_file_leaves_the_memory_of_the_process_and_stays_wh
 
 
 def test_the_space_comes_back_with_the_last_view() -> None:
+    gc.collect()  # what other tests left
     array = mapped.mapped_array((1000,), np.int64)
     view, files = array[10:20], len(machine.MAPPED)
     del array

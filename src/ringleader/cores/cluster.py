@@ -8,7 +8,7 @@ from typing import Any
 from ringleader.cores.find import find_cores
 from ringleader.cores.listing import Cores
 from ringleader.runtime.peers import Peers
-from ringleader.shares.rows import send_rows
+from ringleader.shares.rows import send_arrays
 from ringleader.signals.cluster import ClusterSignals, held_cells
 from ringleader.signals.lockstep import Lockstep
 
@@ -21,7 +21,7 @@ def cores_on_workers(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
     direct = lockstep.both.direct
 
     def send() -> None:
-        send_rows(cluster.workers, "direct", [(direct[cells],) for cells in cluster.cells])
+        send_arrays(cluster.workers, "direct", [{"direct": direct[cells]} for cells in cluster.cells])
 
     known = lockstep.for_driver()
     known = replace(known, both=replace(known.both, direct=direct[:0]))
@@ -39,6 +39,6 @@ def cores_on_workers(cluster: ClusterSignals, lockstep: Lockstep) -> Cores:
 def _cores(memory: dict[str, Any], peers: Peers, lockstep: Lockstep, actor: int) -> Cores | None:
     """In a worker: all cores, in the first."""
     share = held_cells(memory, peers)
-    (direct,) = memory.pop("direct")
-    cores = find_cores(share, replace(lockstep, both=replace(lockstep.both, direct=direct)), actor=actor)
+    both = replace(lockstep.both, **memory.pop("direct"))
+    cores = find_cores(share, replace(lockstep, both=both), actor=actor)
     return None if peers.rank else cores

@@ -25,7 +25,17 @@ from ringleader.known.labels import Target
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Alone, Peers
-from ringleader.shares.rows import HeldRows, Spans, Write, elsewhere, forget_held, held_rows, write_held
+from ringleader.shares.rows import (
+    ON_DRIVER,
+    HeldRows,
+    Spans,
+    Write,
+    elsewhere,
+    forget_held,
+    held_rows,
+    send_arrays,
+    write_held,
+)
 from ringleader.signals import ReviewEvidence, Signals, Suspicion
 from ringleader.signals.cluster import ClusterSignals, held_cells
 from ringleader.signals.lockstep import Lockstep
@@ -150,18 +160,27 @@ class HeldSignals:
         on_driver : the other arrays of the part; spans : as ``ClusterLearner.write_rows``.
         """
 
-        def arguments() -> list[tuple[Any, ...]]:
+        def writers() -> list[int]:
             count = self.cluster.workers.count
-            first = sorted(self.with_workers).index(part)  # small parts are not all written by the same worker
-            writers = [(first + number * count // len(spans)) % count for number in range(len(spans))]
-            small = [{name: _rows(on_driver[name], span[name]) for name in span if name in on_driver} for span in spans]
-            of_rank = [[own if writers[n] == rank else {} for n, own in enumerate(small)] for rank in range(count)]
-            return [(part, self._written, spans, writers, own, write) for own in of_rank]
+            if len(spans) == 1:  # not all of these are written by the same worker
+                return [sorted(self.with_workers).index(part) % count]
+            return [number * count // len(spans) for number in range(len(spans))]  # who has most of its rows
+
+        def send() -> None:
+            own: list[dict[tuple[int, str], Any]] = [{} for _ in range(self.cluster.workers.count)]
+            for number, (span, rank) in enumerate(zip(spans, writers(), strict=True)):
+                here = {name: _rows(on_driver[name], span[name]) for name in span if name in on_driver}
+                own[rank] |= {(number, name): array for name, array in here.items()}
+            if any(own):
+                send_arrays(self.cluster.workers, ON_DRIVER, own)
+
+        def arguments() -> list[tuple[Any, ...]]:
+            return [(part, self._written, spans, writers(), write)] * self.cluster.workers.count
 
         results: list[dict[int, Any]] = self.cluster.run(
             write_held,
             arguments,
-            before=[self._find_again],
+            before=[self._find_again, send],
             cells=False,
             said=("write the model", "the model was written"),
         )
@@ -266,8 +285,12 @@ def _label_free(
     signals = Signals(share, actor, lambda: reviews, lambda: lockstep)
     modes = range(len(share.shape))
     ids = [k for k in modes if share.tensor.vocabularies[k].kind == "id"]
+    inputs: dict[int, Arrays] = {}
     with using_threads(threads):
-        inputs = {k: pack_inputs(label_free_inputs(signals, k, columns.get(k))) for k in ids}
+        _ = signals.market
+        for k in ids:
+            share.forget()  # cells are dealt out to other modes once more where they are needed: that is soon done
+            inputs[k] = pack_inputs(label_free_inputs(signals, k, columns.get(k)))
         suspicions = {k: signals.suspicion(k) for k in modes}
         evidence = {k: signals.evidence(k) for k in modes}
     share.forget()

@@ -239,6 +239,8 @@ class Judge:
 
     def _fit(self, target: Target, table: HeadTable) -> Head:
         """A head without the ranks of the entities."""
+        if not self.signals.share.alone:
+            self.signals.share.forget()  # the first of the processes has numbers of all entities now
         mode = self.signals.tensor.modes[target.mode]
         share = self.prevalence.get(mode) if isinstance(self.prevalence, Mapping) else self.prevalence
         real, ranks = target.kind == "real", table.ranks

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ringleader.arrays import Codes, Floats, Numbers
+from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError, WorkerLost
 from ringleader.kernels.layout import LIKELIHOOD_PIECE
 from ringleader.kernels.protocol import get_backend
@@ -35,7 +35,7 @@ from ringleader.runtime.workers import Workers, repeat
 from ringleader.shares import Deal, Part, Ranges, cut_ranges, deal_cells
 from ringleader.shares.deal import ChunkPlaces, chunk_places, deal_keys, joined_deals
 from ringleader.shares.part import Rows, joined
-from ringleader.shares.rows import CARRIED, write_state
+from ringleader.shares.rows import CARRIED, send_arrays, write_state
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -170,7 +170,10 @@ class ClusterLearner:
         if self._dealt is not problem:
             self._deal(problem)
         if self._held is not state:
-            self.workers.run(_hold_rows, ((self._rows(state, rank),) for rank in range(self.workers.count)))
+            rows = [self._rows(state, rank) for rank in range(self.workers.count)]
+            carried = [{(n, mode): part for n in CARRIED for mode, part in getattr(own, n).items()} for own in rows]
+            send_arrays(self.workers, "rows", carried)
+            self.workers.run(_hold_rows, [(own.common,) for own in rows])
             self._held = state
 
     def _deal(self, problem: Problem) -> None:
@@ -178,7 +181,8 @@ class ClusterLearner:
         pool = mapped_rows([negative_pool(problem, problem.tensor.coordinates)])
         config = dataclasses.replace(problem.config, threads=self.workers.threads)
         chunks = chunk_places(problem, self.ranges)
-        self.workers.run(_open_part, [(self.ranges, config, problem.targets, pool, own) for own in chunks])
+        send_arrays(self.workers, "pool", [{"pool": pool}] * self.workers.count)
+        self.workers.run(_open_part, [(self.ranges, config, problem.targets, own) for own in chunks])
         alike = None if problem.weighted else problem.weights
         for key in deal_keys(self.ranges):
             for deals in deal_cells(problem, self.ranges, key, chunks):
@@ -256,10 +260,9 @@ def _open_part(
     ranges: Ranges,
     config: ModelConfig,
     targets: tuple[Target, ...],
-    pool: Codes,
     chunks: dict[int, ChunkPlaces],
 ) -> None:
-    """In a worker: begin a fit."""
+    """In a worker: begin a fit. What negatives are drawn from came before."""
     names = [f"mode{k}" for k in range(len(ranges.shape))]
     empty = tuple(Vocabulary(name, "id", pa.array([], pa.large_string())) for name in names)
     none = np.zeros((0, len(names)), np.int32)
@@ -276,7 +279,7 @@ def _open_part(
         plans=Remembered(),
         draws=Remembered(1),
     )
-    memory["part"] = Part(peers, ranges, problem, np.array(pool), chunks)
+    memory["part"] = Part(peers, ranges, problem, memory.pop("pool")["pool"], chunks)
 
 
 def _take_cells(memory: dict[str, Any], peers: Peers, cells: Deal) -> None:
@@ -290,10 +293,11 @@ def _hold_cells(memory: dict[str, Any], peers: Peers, key: int, weights: Floats 
     memory["part"].hold(key, joined_deals(memory.pop("dealt"), weights))
 
 
-def _hold_rows(memory: dict[str, Any], peers: Peers, rows: Rows) -> None:
-    """In a worker: take the rows to start from."""
-    factors, second, first = ({mode: np.array(part) for mode, part in parts.items()} for parts in rows[:3])
-    memory["part"].rows = Rows(factors, second, first, rows.common.copy())
+def _hold_rows(memory: dict[str, Any], peers: Peers, common: State) -> None:
+    """In a worker: hold the rows to start from, which came before, by their array and mode."""
+    sent = memory.pop("rows")
+    factors, second, first = ({mode: part for (n, mode), part in sent.items() if n == name} for name in CARRIED)
+    memory["part"].rows = Rows(factors, second, first, common.copy())
 
 
 def _sweep_part(memory: dict[str, Any], peers: Peers, move: Move) -> SweepResult:

@@ -46,7 +46,9 @@ MAPPINGS = Path("/proc/self/maps")
 STATUS = Path("/proc/self/status")
 """What this process uses, one line each: ``RssAnon:   123 kB`` for its own pages in memory, ``RssShmem`` for those of
 shared memory that it has."""
-SHARED_MEMORY = "/dev/shm/"
+SHARED_MEMORY = ("/dev/shm/", "/plasma")
+"""What is in the paths of shared memory: where the system has it, and what Ray calls its files. Messages that find no
+place there are in such a file in Ray's folder for temporary files."""
 DO_NOT_NEED = 4
 """MADV_DONTNEED: of shared memory it takes pages from this process alone."""
 
@@ -288,6 +290,6 @@ def leave_shared() -> None:
         library = ctypes.CDLL(None, use_errno=True)
         for line in MAPPINGS.read_text().splitlines():
             span, _, rest = line.partition(" ")
-            if SHARED_MEMORY in rest and rest[3:4] == "s":
+            if rest[3:4] == "s" and any(name in rest for name in SHARED_MEMORY):
                 first, last = (int(end, 16) for end in span.split("-"))
                 library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), DO_NOT_NEED)

@@ -61,6 +61,16 @@ def mapped_rows(parts: Sequence[Array], folder: str | os.PathLike[str] | None = 
     return whole
 
 
+def mapped_stack(arrays: Sequence[Array]) -> Array:
+    """Arrays of one shape as rows of one, which is in a file where they are. Same as: ``np.stack(arrays)``."""
+    if not any(map(is_mapped, arrays)):
+        return np.stack(arrays)
+    whole = mapped_array((len(arrays), *arrays[0].shape), np.result_type(*arrays))
+    for row, array in zip(whole, arrays, strict=True):
+        copy_rows(array, row)
+    return whole
+
+
 def copy_rows(rows: Array, to: Array) -> None:
     """Copies rows a piece at a time, and lets go of shared memory and files behind each. Same as: ``to[:] = rows``"""
     for piece in pieces(rows):

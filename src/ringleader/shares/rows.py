@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,10 @@ CARRIED = ("factors", "second", "first")
 """Arrays of a state whose rows are where their entities are."""
 
 SENT = 2**23
-"""Bytes of rows that are sent to a worker at a time: the driver has each message in memory, and a copy of it."""
+"""Bytes that are sent to a worker at a time: the driver has each message in memory, and a copy of it."""
+
+ON_DRIVER = "on_driver"
+"""Name in the memory of a worker of what the driver has of the pieces that this worker writes."""
 
 Array = npt.NDArray[Any]
 Span = tuple[int, int]
@@ -40,9 +44,28 @@ class RowBlocks:
         """blocks : where each begins, and the block; together they are all rows."""
         self.shape, self.dtype = (rows, *like.shape[1:]), like.dtype
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        self.blocks = [block for _, block in sorted(blocks, key=lambda block: block[0])]
+        self.blocks: Iterable[Array] = [block for _, block in sorted(blocks, key=lambda block: block[0])]
         if sum(len(block) for block in self.blocks) != rows:
             raise ValueError(f"blocks have {sum(len(block) for block in self.blocks)} rows where there are {rows}")
+
+
+class FetchedRows(RowBlocks):
+    """The same of blocks that are fetched when they are read, in order, and are in memory one at a time."""
+
+    def __init__(self, span: Span, like: Array, fetch: Callable[[Span], Sequence[tuple[int, Array]]]) -> None:
+        """span : of the rows; fetch : gives blocks of some of them, and where each begins"""
+        super().__init__(0, like, ())
+        self.shape = (span[1] - span[0], *like.shape[1:])
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        self.blocks = self._fetched(span, like, fetch)
+
+    def _fetched(
+        self, span: Span, like: Array, fetch: Callable[[Span], Sequence[tuple[int, Array]]]
+    ) -> Iterator[Array]:
+        step = max(1, SENT * self.shape[0] // max(self.nbytes, 1))
+        for low in range(*span, step):
+            some = low, min(low + step, span[1])
+            yield from RowBlocks(some[1] - low, like, fetch(some)).blocks
 
 
 class HeldRows(NamedTuple):
@@ -63,21 +86,41 @@ def elsewhere(parts: Sequence[HeldRows]) -> Array:
     return np.broadcast_to(np.array(nothing, none.dtype), (sum(part.rows for part in parts), *none.shape[1:]))
 
 
-def send_rows(workers: Workers, name: str, arrays: Sequence[Sequence[Array]]) -> None:
-    """Have every worker p hold copies of ``arrays[p]``, of equally many rows each, under a name in its memory."""
-    row = max(sum(array.itemsize * math.prod(array.shape[1:]) for array in own) for own in arrays)
-    step = max(1, SENT // max(row, 1))
-    for start in range(0, max(1, *(len(own[0]) for own in arrays)), step):
-        here = slice(start, start + step)
-        workers.run(_take_rows, ((name, len(own[0]), start, [array[here] for array in own]) for own in arrays))
+def send_arrays(workers: Workers, name: str, arrays: Sequence[Mapping[Any, Array]]) -> None:
+    """Have every worker p hold copies of the arrays of ``arrays[p]``, by their keys, under a name in its memory."""
+    sizes: list[Any] = [{key: (array.shape, array.dtype) for key, array in own.items()} for own in arrays]
+    for messages in itertools.zip_longest(*map(_messages, arrays), fillvalue=()):
+        workers.run(_take_arrays, ((name, *sent) for sent in zip(sizes, messages, strict=True)))
+        sizes = [None] * len(sizes)  # they have room for all of them now
 
 
-def _take_rows(memory: dict[str, Any], peers: Peers, name: str, rows: int, start: int, parts: Sequence[Array]) -> None:
-    """In a worker: some rows, from ``start`` on, of arrays that have so many."""
-    if start == 0:
-        memory[name] = [np.empty((rows, *part.shape[1:]), part.dtype) for part in parts]
-    for whole, part in zip(memory[name], parts, strict=True):
-        whole[start : start + len(part)] = part
+def _messages(arrays: Mapping[Any, Array]) -> Iterator[list[tuple[Any, int, Array]]]:
+    """Arrays cut into messages of at most SENT bytes: keys, where each cut begins in the array, and the cut."""
+    message, room = list[tuple[Any, int, Array]](), SENT
+    for key, array in arrays.items():
+        flat, start = array.reshape(-1), 0
+        while start < len(flat):
+            if room < flat.itemsize:
+                yield message
+                message, room = [], SENT
+            part = flat[start : start + room // flat.itemsize]
+            message.append((key, start, part))
+            start, room = start + len(part), room - part.nbytes
+    yield message
+
+
+def _take_arrays(
+    memory: dict[str, Any],
+    peers: Peers,
+    name: str,
+    sizes: Mapping[Any, tuple[tuple[int, ...], np.dtype[Any]]] | None,
+    message: Sequence[tuple[Any, int, Array]],
+) -> None:
+    """In a worker: some numbers of arrays. sizes : shapes and types of the arrays, in the first message."""
+    if sizes is not None:
+        memory[name] = {key: np.empty(*size) for key, size in sizes.items()}
+    for key, start, part in message:
+        memory[name][key].reshape(-1)[start : start + len(part)] = part
 
 
 def write_state(
@@ -112,14 +155,17 @@ def write_held(
     written: Sequence[str],
     spans: Spans,
     writers: list[int],
-    on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
     """In a worker: the same of arrays that every worker holds a range of rows of, in the order of their numbers.
 
-    written : parts that are needed no more
+    written : parts that are needed no more. What the driver has of the pieces that this worker writes came before
+    (``ON_DRIVER``), by the number of the piece and the name of the array.
     """
     forget_held(memory, peers, written)
+    on_driver: list[dict[str, Any]] = [{} for _ in spans]
+    for (number, name), array in memory.pop(ON_DRIVER, {}).items():
+        on_driver[number][name] = array
     held: dict[str, Array] = memory["held"][part]
     counts = gather(peers, {name: len(array) for name, array in held.items()})
     first = {name: sum(count[name] for count in counts[: peers.rank]) for name in held}
@@ -153,28 +199,45 @@ def _write(
     on_driver: list[dict[str, Any]],
     write: Write,
 ) -> dict[int, Any]:
-    """Send rows to those who write them, and write what falls to this worker; results by piece.
+    """Write the pieces that fall to this worker, with rows of all of them; results by piece.
+
+    Rows come while they are written, at most SENT bytes at a time: all workers ask each other at the same time, until
+    nobody writes any more.
 
     like : arrays of the type of those whose rows travel, by name. blocks : where each of this worker's blocks within a
     span begins, and the block.
     """
-    letters: list[list[tuple[int, str, int, Array]]] = [[] for _ in range(peers.count)]
-    for number, span in enumerate(spans):
-        for name in (name for name in like if name in span):
-            letters[writers[number]] += [
-                (number, name, low - span[name][0], block) for low, block in blocks(name, span[name])
-            ]
-    arrived = sorted(itertools.chain(*peers.exchange(letters)), key=lambda letter: letter[0])
-    sent = {number: list(some) for number, some in itertools.groupby(arrived, key=lambda letter: letter[0])}
+
+    def ask(wanted: Sequence[tuple[str, Span]]) -> list[list[tuple[int, Array]]] | None:
+        """The blocks of spans of arrays; None where nobody wants anything."""
+        asked = gather(peers, wanted)
+        if not any(asked):
+            return None
+        answers = peers.exchange([[list(blocks(*one)) for one in theirs] for theirs in asked])
+        return [list(itertools.chain(*parts)) for parts in zip(*answers, strict=True)]
+
+    def fetch(name: str, some: Span) -> list[tuple[int, Array]]:
+        return (ask([(name, some)]) or [[]])[0]
+
     results: dict[int, Any] = {}
     for number in (number for number, writer in enumerate(writers) if writer == peers.rank):
-        arrays = dict(on_driver[number])
-        for name in (name for name in like if name in spans[number]):
-            low, high = spans[number][name]
-            own = [(first, block) for _, other, first, block in sent.get(number, ()) if other == name]
-            arrays[name] = RowBlocks(high - low, like[name], own)
-        results[number] = write(number, arrays)
+        wanted = [(name, spans[number][name]) for name in like if name in spans[number]]
+        arrays: dict[str, Any] = {name: FetchedRows(span, like[name], partial(fetch, name)) for name, span in wanted}
+        together = _smallest({name: array.nbytes for name, array in arrays.items()})
+        few = [(name, span) for name, span in wanted if name in together]
+        for (name, (low, high)), found in zip(few, (ask(few) if few else None) or [], strict=True):
+            arrays[name] = RowBlocks(high - low, like[name], found)
+        results[number] = write(number, arrays | on_driver[number])
+    while ask(()) is not None:
+        pass
     return results
+
+
+def _smallest(sizes: Mapping[str, int]) -> set[str]:
+    """The names of the smallest arrays, which have at most SENT bytes together."""
+    names = sorted(sizes, key=lambda name: sizes[name])
+    total = itertools.accumulate(sizes[name] for name in names)
+    return {name for name, size in zip(names, total, strict=True) if size <= SENT}
 
 
 def _own_blocks(

@@ -13,7 +13,7 @@ from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers
 from ringleader.runtime.workers import Workers, repeat
 from ringleader.shares.cells import CellShare, DealtCells, cut_entities, deal_shares
-from ringleader.shares.rows import send_rows
+from ringleader.shares.rows import send_arrays
 from ringleader.signals.lockstep import Lockstep, find_lockstep, joined_lockstep, start_rows
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.sparse import SparseTensor
@@ -105,7 +105,7 @@ class ClusterSignals:
         """Have the workers hold their cells."""
         if not self._dealt:
             shares = deal_shares(self.tensor, self.bounds)
-            send_rows(self.workers, "sent", [(cells.codes, cells.counts) for cells in shares])
+            send_arrays(self.workers, "sent", [{"codes": cells.codes, "counts": cells.counts} for cells in shares])
             self.workers.run(_hold, [(cells.without_rows(),) for cells in shares])
             self._dealt = True
 
@@ -129,8 +129,7 @@ class ClusterSignals:
 
 def _hold(memory: dict[str, Any], peers: Peers, cells: DealtCells) -> None:
     """In a worker: take cells, whose rows came before."""
-    codes, counts = memory.pop("sent")
-    memory["cells"] = CellShare.received(peers, cells._replace(codes=codes, counts=counts))
+    memory["cells"] = CellShare.received(peers, cells._replace(**memory.pop("sent")))
 
 
 def _release(memory: dict[str, Any], peers: Peers, names: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from ringleader.arrays import Floats, packed_json, unpacked_json
 from ringleader.judge import Inputs, Judge, Judgement
 from ringleader.judge.head import never_certain
 from ringleader.judge.transfer import Transfer
+from ringleader.runtime.mapped import mapped_stack
 from ringleader.signals import Signals, Suspicion
 from ringleader.tensor.sparse import SparseTensor
 
@@ -25,7 +26,7 @@ def pack_tensor(tensor: SparseTensor) -> Arrays:
 def pack_suspicion(signals: Signals, mode: int) -> Arrays:
     suspicion = signals.suspicion(mode)
     about = packed_json(suspicion.names)
-    return {"names": about, "parts": np.stack(suspicion.parts), "evidence": signals.evidence(mode)}
+    return {"names": about, "parts": mapped_stack(suspicion.parts), "evidence": signals.evidence(mode)}
 
 
 def unpack_suspicion(arrays: Arrays) -> tuple[Suspicion, Floats]:
@@ -45,7 +46,7 @@ def pack_head(judge: Judge, place: int) -> Arrays:
     }
     return {
         **head.to_arrays(),
-        "judgement": np.stack(said),
+        "judgement": mapped_stack(said),
         "label_columns": inputs.columns_from(first),
         "label_columns_about": packed_json(about),
     }
@@ -69,8 +70,8 @@ def pack_transfer(transferred: Transfer | None) -> Arrays:
     about = {name: getattr(transferred, name) for name in ("target", "descriptions", "names", "note")}
     return {
         "about": packed_json(about),
-        "parts": np.stack(transferred.parts),
-        "neighbours": np.stack(list(transferred.neighbours.values())),
+        "parts": mapped_stack(transferred.parts),
+        "neighbours": mapped_stack(list(transferred.neighbours.values())),
         "neighbour_names": packed_json(list(transferred.neighbours)),
     }
 
