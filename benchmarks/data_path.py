@@ -1,4 +1,4 @@
-"""The data path: encoding five and twenty million reviews, generating a million, importing.
+"""The data path: encoding five and twenty million reviews, many files of them, generating a million, importing.
 
     python benchmarks/data_path.py [--write] [--quick]
 
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from machine import describe, write_section
@@ -53,6 +54,36 @@ def write_reviews(path: Path, n: int, seed: int = 0) -> None:
             writer.write_table(pa.Table.from_arrays([*columns, pa.array(rating), pa.array(time)], schema=schema))
 
 
+def cut_reviews(path: Path, folder: Path, files: int, kind: str = "parquet") -> Path:
+    """The same reviews in many files of a folder."""
+    folder.mkdir()
+    table = pq.read_table(path)
+    each = -(-len(table) // files)
+    for i in range(files):
+        part = table.slice(i * each, each)
+        if kind == "parquet":
+            pq.write_table(part, folder / f"part-{i:05}.parquet")
+        else:
+            csv.write_csv(part, folder / f"part-{i:05}.csv")
+    return folder
+
+
+def many_files(folder: Path, scale: int) -> list[tuple[str, str, str]]:
+    """What reading many files is measured by: title, program, aim."""
+    small, large = folder / "small.parquet", folder / "large.parquet"
+    write_reviews(small, 6_000)
+    write_reviews(large, 5_000_000 // scale)
+    cases = [(small, files, kind) for kind in ("parquet", "csv") for files in (10, 100, 1000, 3000)]
+    jobs = []
+    for path, files, kind in [*cases, (large, 1000, "parquet")]:
+        cut = cut_reviews(path, folder / f"{path.stem}-{files}-{kind}", files, kind)
+        name = "CSV" if kind == "csv" else "Parquet"
+        title = f"encode {pq.read_metadata(path).num_rows:,} reviews in {files:,} files of {name}"
+        work = f"import ringleader as rl\nanswer = rl.read_reviews({str(cut)!r}).n_cells"
+        jobs.append((title, work, "2 CPU-s" if (path, files, kind) == (small, 1000, "parquet") else ""))
+    return jobs
+
+
 def _ids(rng: np.random.Generator, n: int, prefix: str, length: int) -> pa.Array:
     letters = LETTERS[rng.integers(0, len(LETTERS), (n, length))]
     return pa.array([prefix + "".join(row) for row in letters])
@@ -82,13 +113,17 @@ def main() -> None:
             work = f"import ringleader as rl\nanswer = rl.read_reviews({str(path)!r}, memory_limit={limit!r}).n_cells"
             title = f"encode {n:,} reviews, five modes" + (f", memory limit {limit}" if limit else "")
             rows.append((title, measure(work, repeats), target))
+        for title, work, target in many_files(Path(folder), scale):
+            rows.append((title, measure(work, 1), target))
     n = 1_000_000 // scale
     work = f"import ringleader as rl\nanswer = len(rl.datasets.marketplace({n}).reviews)"
     rows.append((f"generate {n:,} reviews", measure(work, repeats), "15 s"))
     rows.append(("import ringleader", measure("import ringleader\nanswer = 0", 7), "0.3 s"))
     lines = ["| job | wall s | CPU s | peak GiB | asked |", "|---|---|---|---|---|"]
     for title, run, target in rows:
-        lines.append(f"| {title} | {run['wall']:.2f} | {run['cpu']:.2f} | {run['gib']:.2f} | at most {target} |")
+        lines.append(
+            f"| {title} | {run['wall']:.2f} | {run['cpu']:.2f} | {run['gib']:.2f} | {target and f'at most {target}'} |"
+        )
     text = "\n".join(["## The data path", "", f"Machine: {describe()}. `make bench`.", "", *lines])
     print(text)
     if options.write:

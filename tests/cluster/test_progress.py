@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -58,3 +60,46 @@ def test_a_bar_leaves_it_out_too(clock: list[float]) -> None:
     clock[0] += 2
     bar(sweep(1))
     assert "3.0k entries/s" in progress.tasks[0].fields["figures"]
+
+
+BROKEN = (
+    "import ringleader.cli.fit as fit\n"
+    "from ringleader.errors import InputError\n"
+    "def broken(*words): raise {}\n"
+    "fit.cluster_of = broken\n"
+    "from ringleader.cli import main; main()"
+)
+"""A fit that ends where its cluster is looked for."""
+
+
+def ended_by(error: str, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-c", BROKEN.format(error), "fit", "a.csv", "--out", "absent", *words]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        ("InputError('a\\nb')", {"event": "error", "message": "a\nb", "status": 2}),
+        ("OSError(28, 'no space')", {"event": "error", "message": "no space", "status": 2}),
+        ("KeyboardInterrupt('stopped; nothing')", {"event": "stopped", "message": "stopped; nothing", "status": 130}),
+    ],
+)
+def test_an_error_that_ends_a_fit_is_an_event_among_events(error: str, event: dict[str, Any]) -> None:
+    done = ended_by(error, "--ray", "local", "--json")
+    assert (done.stdout, done.returncode) == ("", event["status"])
+    assert [json.loads(line) for line in done.stderr.splitlines()] == [event]
+
+
+def test_a_bug_is_an_event_too_with_its_traceback_where_asked_for() -> None:
+    done = ended_by("KeyError('x')", "--ray", "local", "--json", "--verbose")
+    event = json.loads(done.stderr)
+    assert (event["event"], event["status"], done.returncode) == ("error", 1, 1)
+    assert "KeyError: 'x'" in event["message"] and "KeyError: 'x'" in event["traceback"]
+    assert "traceback" not in json.loads(ended_by("KeyError('x')", "--ray", "local", "--json").stderr)
+
+
+@pytest.mark.parametrize("words", [("--json",), ("--ray", "local"), ("--ray", "local", "--json", "--quiet")])
+def test_where_there_are_no_events_an_error_is_a_line_of_text(words: tuple[str, ...]) -> None:
+    done = ended_by("InputError('no such table')", *words)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "error: no such table\n", 2)

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
-from ringleader.cli.terminal import VOICE, warn
+from ringleader.cli.terminal import VOICE, say_event, say_stopped, warn
 from ringleader.errors import RingleaderError, RingleaderWarning, SettingsError
 from ringleader.version import __version__
 from ringleader.wording import harmless
@@ -95,14 +95,16 @@ class Commands(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
+        VOICE.events = False
         try:
             return super().invoke(ctx)
         except RingleaderError as error:
             error.in_shell = True
             raise
         except KeyboardInterrupt as stopped:  # Ctrl-C; a command may say what is left of its work
-            warn(str(stopped) or "stopped")
-            sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
+            status = STOPPED[0] if STOPPED else 130  # DuckDB makes a Ctrl-C of every signal
+            say_stopped(str(stopped) or "stopped", status)
+            sys.exit(status)
         finally:
             VOICE.quiet = False  # for who runs several commands in one process
 
@@ -168,20 +170,21 @@ def run() -> None:
         app()
         sys.stdout.flush()
     except RingleaderError as error:
-        _stop(f"error: {error.message}", 2)
+        _stop(error.message, 2)
     except OSError as error:  # what is printed goes to a file on a full disk, say
         where = f"{error.filename}: " if error.filename else ""
-        _stop(f"error: {where}{error.strerror or error}", 2)
+        _stop(f"{where}{error.strerror or error}", 2)
     except MemoryError:
-        _stop("error: there is not enough memory for this; take fewer reviews, or a machine with more", 2)
+        _stop("there is not enough memory for this; take fewer reviews, or a machine with more", 2)
     except KeyboardInterrupt:  # before the command began, or behind its end
-        _stop("stopped", 130)
+        say_stopped("stopped", 130)
+        sys.exit(130)
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
         if type(error).__name__ == "PanicException":  # of libraries in Rust; it is no Exception
-            _stop("error: a library gave up, as for want of memory; take fewer reviews, or a machine with more", 2)
-        _stop(f"bug: {type(error).__name__}: {error}; {REPORT}", 1)
+            _stop("a library gave up, as for want of memory; take fewer reviews, or a machine with more", 2)
+        _stop(f"{type(error).__name__}: {error}; {REPORT}", 1)
 
 
 def _stopped(number: int, frame: FrameType | None) -> None:
@@ -200,13 +203,16 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(message: str, status: int) -> None:
-    """One sentence, and with --verbose what led to it, then the end."""
+    """One sentence, and with --verbose what led to it, then the end; as an event where a program reads along."""
     try:
         sys.stdout.flush()
     except OSError:  # what is left cannot be written, and the interpreter would try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if VOICE.verbose:
-        for line in traceback.format_exc().splitlines():
-            warn(line)
-    print(harmless(message, limit=4000), file=sys.stderr)
+    behind = traceback.format_exc().splitlines() if VOICE.verbose else []
+    if VOICE.events:
+        say_event("error", message=message, status=status, **({"traceback": behind} if behind else {}))
+        sys.exit(status)
+    for line in behind:
+        warn(line)
+    print(harmless(f"{'bug' if status == 1 else 'error'}: {message}", limit=4000), file=sys.stderr)
     sys.exit(status)

@@ -24,7 +24,7 @@ from ringleader.cli.options import (
     cluster_of,
 )
 from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
+from ringleader.cli.terminal import VOICE, print_json, run_warnings, say_event, say_stopped
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.runtime.machine import now
 from ringleader.wording import counted, harmless
@@ -109,7 +109,6 @@ def command(
 
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
-    from ringleader.cli.progress import say_event
     from ringleader.detector import RingDetector
     from ringleader.known.covariates import read_covariates
     from ringleader.learners.cluster import check_cluster
@@ -117,6 +116,7 @@ def command(
     from ringleader.runtime.workers import started
     from ringleader.snapshot.resume import check_place
 
+    VOICE.events = as_json and ray is not None and not VOICE.quiet
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -139,12 +139,11 @@ def command(
     with locked(out, "fit", wait=wait, create=True):
         check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()
-        events = as_json and cluster is not None and not VOICE.quiet
-        with run_warnings(quiet=as_json, events=events), started(cluster) as running:
-            if events and running is not None:
+        with run_warnings(quiet=as_json), started(cluster) as running:
+            if VOICE.events and running is not None:
                 say_event("started", workers=running.count, threads=running.threads)
             tables = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
-            if events:
+            if VOICE.events:
                 say_event("read", cells=tables.tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
             known = read_covariates(covariates, encoding=reading.encoding) if covariates else None
             _learn(
@@ -180,7 +179,7 @@ def _learn(
     try:
         count = 0 if runtime is None else runtime.count
         with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
-            shown = JsonEvents(entries, count) if as_json and count and not VOICE.quiet else bar
+            shown = JsonEvents(entries, count) if VOICE.events else bar
             callback: Callback = shown
             if runtime is not None:
                 runtime.watch = shown.step
@@ -207,7 +206,7 @@ def _learn(
         )
         if isinstance(stopped, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped; {left}") from None
-        warn(f"stopped; {left}")
+        say_stopped(f"stopped; {left}", 143)
         raise
 
 

@@ -5,21 +5,18 @@ A bar is silent where nobody looks.
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from ringleader.cli.stopping import raise_when_heard
-from ringleader.cli.terminal import VOICE
+from ringleader.cli.terminal import VOICE, say_event
 from ringleader.learners import SweepInfo
-from ringleader.wording import json_ready
 
 SWEEP = "sweep part"
 """What workers call a sweep (``Workers.watch``)."""
@@ -84,12 +81,6 @@ class JsonEvents:
         """As ``SweepBar.step``: for the time at which the first sweep begins."""
         if not self.sweep and program != SWEEP:
             self.last = time.perf_counter()
-
-
-def say_event(event: str, **about: Any) -> None:
-    """One event as a line of JSON on standard error."""
-    line = json.dumps(json_ready({"event": event, **about}), allow_nan=False, default=str)
-    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

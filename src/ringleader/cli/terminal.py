@@ -16,10 +16,14 @@ from ringleader.wording import cell, harmless, json_ready
 
 @dataclass
 class Voice:
-    """How much a person wants to hear: set by --quiet and --verbose, before or behind the name of a command."""
+    """How much a person wants to hear: set by --quiet and --verbose, before or behind the name of a command.
+
+    events : a program reads along: all that a command says on standard error is JSON, one object a line
+    """
 
     quiet: bool = False
     verbose: bool = False
+    events: bool = False
 
 
 VOICE = Voice()
@@ -53,13 +57,27 @@ def _numeric(text: str) -> bool:
     return text.replace(",", "").replace(".", "").replace("-", "").replace("%", "").isdigit() or text in ("", "-")
 
 
+def say_event(event: str, **about: Any) -> None:
+    """One event as a line of JSON on standard error."""
+    line = json.dumps(json_ready({"event": event, **about}), allow_nan=False, default=str)
+    print(line, file=sys.stderr, flush=True)
+
+
+def say_stopped(message: str, status: int) -> None:
+    """What a signal that ends a command has stopped; status : of its exit"""
+    if VOICE.events:
+        say_event("stopped", message=message, status=status)
+    else:
+        warn(message)
+
+
 @contextmanager
-def run_warnings(*, quiet: bool, events: bool = False) -> Iterator[None]:
-    """Within it, what is warned of while a fit runs is said at once, in one line; with ``events`` as a line of JSON."""
+def run_warnings(*, quiet: bool) -> Iterator[None]:
+    """Within it, what is warned of while a fit runs is said at once, in one line, or as an event."""
 
     def say(message: Warning | str, *about: object, **more: object) -> None:
-        if events:
-            print(json.dumps({"event": "note", "message": str(message)}), file=sys.stderr, flush=True)
+        if VOICE.events:
+            say_event("note", message=str(message))
         else:
             note(f"note: {message}", quiet=quiet)
 

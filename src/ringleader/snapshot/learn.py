@@ -134,14 +134,19 @@ def _learn(
         if parameters.get("device", "auto") == "auto":
             chosen = {**parameters, "device": "cpu"}  # the workers' processors
         check_cluster(model_config(chosen, tensor, seed))  # before anything takes its time
+    aligned = labels.align(tensor) if labels is not None else None
+    if old is not None:
+        targets = aligned.targets if aligned else ()
+        done = _complete(old, chosen, tensor, labels, covariates, model_config(chosen, tensor, seed), targets)
+        if done is not None:
+            warn_of(unmatched(labels, tensor) if labels is not None else ())
+            return done
     cluster = None if workers is None else ClusterSignals(workers, tensor, model_config(chosen, tensor, seed).contrast)
     if workers is None and parameters["preset"] == "default":
         check_memory(tensor, model_config(chosen, tensor, seed).rank, labels)
     config, rows, lockstep = _start(chosen, tensor, seed, cluster)
     if old is not None:
-        device = "cpu" if "backend" in (parameters["settings"] or {}) else parameters.get("device", "auto")
-        config = at_its_device(config, old, device)
-    aligned = labels.align(tensor) if labels is not None else None
+        config = at_its_device(config, old, _device(parameters))
     warn_of(unmatched(labels, tensor) if labels is not None else ())
     problem = build_problem(
         tensor,
@@ -155,9 +160,6 @@ def _learn(
             many = plural(tensor.modes[target.mode])
             raise LabelError(f"none of the labelled {many} is in the reviews, so {target.name} cannot be learned")
     state = _resumed_state(old, parameters, tensor, labels, covariates, config, problem.targets)
-    if old is not None and state is not None and old.meta["complete"] and old.meta["heads"] is not None:
-        complete, stored = load(str(old.folder))
-        return replace(complete, resumed_from=state.sweep), stored  # there is nothing left to do
     begun_on = problem.backend.kind if old is None else old.meta.get("device", "cpu")
     if begun_on != problem.backend.kind:
         moved = (
@@ -324,6 +326,37 @@ def _start(
     if parameters["epochs"] is None:
         config = config.replace(sweeps=LOCKSTEP_SWEEPS[parameters["preset"]] if rows is not None else RANDOM_SWEEPS)
     return config, rows, lockstep
+
+
+def _device(parameters: Mapping[str, Any]) -> str:
+    """The device that is asked for."""
+    return "cpu" if "backend" in (parameters["settings"] or {}) else parameters.get("device", "auto")
+
+
+def _complete(
+    old: Stored,
+    parameters: Mapping[str, Any],
+    tensor: SparseTensor,
+    labels: Labels | None,
+    covariates: UserCovariates | None,
+    config: ModelConfig,
+    targets: Sequence[Target],
+) -> tuple[Snapshot, Stored] | None:
+    """The model that a fit of these data and settings has ended with, and where it is; None where work is left."""
+    if not old.meta["complete"] or old.meta["heads"] is None:
+        return None
+    config = at_its_device(config, old, _device(parameters))
+    if config.start == "lockstep" and parameters["epochs"] is None:
+        # How many sweeps there are depends on whether there is any lockstep, and so on the reviews, which are compared.
+        stored_sweeps = old.meta["config"].get("sweeps")
+        if stored_sweeps in (LOCKSTEP_SWEEPS[parameters["preset"]], RANDOM_SWEEPS):
+            config = config.replace(sweeps=stored_sweeps)
+    if what_changed(old, tensor, labels, covariates, parameters, config):
+        return None  # refused once the settings are known to the last
+    state = read_state(old)
+    check_stored_state(old.folder, old.name, tensor, config.rank, targets, state)
+    complete, stored = load(str(old.folder))
+    return replace(complete, resumed_from=state.sweep), stored
 
 
 def _resumed_state(

@@ -17,7 +17,7 @@ from ringleader.errors import InputError
 from ringleader.tables.advice import advice, encoding_advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
 from ringleader.tables.counts import NO_COUNT, count_column
-from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, quoted
+from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, SourceFile, quoted
 from ringleader.tables.schema import ROLE_OF_MODE, Axis, graded
 from ringleader.tables.times import TimeSpan, time_column
 from ringleader.wording import counted, harmless, html_text
@@ -151,9 +151,8 @@ class Checked:
         """Counts the rows that cannot be used and finds the first few; with ``strict``, refuses them."""
         relation = self.relation
         self._join_refused(UNPARSED_EXAMPLES)
-        for p, part in enumerate(relation.parts):
-            if self.dirty:
-                self._count_part(p, part)
+        if self.dirty:
+            self._count_refused()
         self._join_refused()
         relation.examples.sort(key=_place)
         total = sum(relation.rejected.values())
@@ -190,41 +189,49 @@ class Checked:
         """The same from the files of this process, with the number of the column."""
         reason = self.relation.rejected.most_common(1)[0][0]
         for k, column in enumerate(self.read):
+            failing: list[tuple[int, str]] = []  # the number of each file, and what its first such row holds
             for part, reasons in zip(self.relation.parts, column.reasons, strict=True):
                 if quoted(reason) not in reasons:
                     continue
-                shown = f"left(CAST({part.columns[k]} AS VARCHAR), 40) AS shown, {reasons} AS reason"
-                failing = self.relation.rows(
-                    f"SELECT shown FROM (SELECT {shown} FROM {part.relation}) WHERE reason = {quoted(reason)} LIMIT 1"
+                shown = f"coalesce(left(CAST({part.columns[k]} AS VARCHAR), 40), '') AS shown"
+                firsts = self.relation.rows(
+                    f"SELECT file, arg_min(shown, row) FROM (SELECT {part.numbered}, {shown}, {reasons} AS reason "
+                    f"FROM {part.relation}) WHERE reason = {quoted(reason)} GROUP BY file"
                 )
-                if failing:
-                    return k, f"; {advice(column.axis, reason, failing[0][0])}"
+                failing += [(part.files[file].number, value) for file, value in firsts]
+            if failing:
+                return k, f"; {advice(column.axis, reason, min(failing)[1])}"
         return None
 
-    def _count_part(self, p: int, part: TablePart) -> None:
-        relation = self.relation
-        reason = self.reason(p)
-        reasons = relation.rows(
-            f"SELECT reason, count(*) FROM (SELECT {reason} AS reason FROM {part.relation}) "
-            "WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
-        )
-        texts = ", ".join(
-            f"coalesce({quoted(c.axis.column + '=')} || left(CAST({sql} AS VARCHAR), 40), '')"
-            for c, sql in zip(self.read, part.columns, strict=True)
-        )
-        row = part.row or "row_number() OVER () - 1"
-        examples: list[tuple[int, str, str]] = []
-        for text, number in reasons:
-            relation.rejected[text] += number
-            first_rows = relation.rows(
-                f"SELECT row, shown FROM (SELECT {row} AS row, {reason} AS reason, concat_ws(' ', {texts}) AS shown "
-                f"FROM {part.relation}) WHERE reason = {quoted(text)} "
-                f"ORDER BY row LIMIT {EXAMPLES_PER_REASON}"
+    def _count_refused(self) -> None:
+        """Counts the rows of every file that cannot be used, and remembers the first few for each reason."""
+        refused: dict[int, list[tuple[SourceFile, str, int, list[int], list[str]]]] = {}
+        for p, part in enumerate(self.relation.parts):
+            texts = ", ".join(
+                f"coalesce({quoted(c.axis.column + '=')} || left(CAST({sql} AS VARCHAR), 40), '')"
+                for c, sql in zip(self.read, part.columns, strict=True)
             )
-            examples += [(int(n), text, shown) for n, shown in first_rows]
+            found = self.relation.rows(
+                f"SELECT file, reason, count(*), min(row, {EXAMPLES_PER_REASON}), "
+                f"arg_min(shown, row, {EXAMPLES_PER_REASON}) FROM (SELECT {part.numbered}, {self.reason(p)} AS reason, "
+                f"concat_ws(' ', {texts}) AS shown FROM {part.relation}) "
+                "WHERE reason IS NOT NULL GROUP BY file, reason ORDER BY reason"
+            )
+            for file, *reasons in found:
+                source = part.files[file]
+                refused.setdefault(source.number, []).append((source, *reasons))
+        for _, reasons in sorted(refused.items()):
+            self._remember(reasons)
+
+    def _remember(self, reasons: list[tuple[SourceFile, str, int, list[int], list[str]]]) -> None:
+        """The same of one file. reasons : of each why, how often, and the numbers and texts of the first rows."""
+        examples = []
+        for _, text, number, rows, texts in reasons:
+            self.relation.rejected[text] += number
+            examples += [(int(row), text, shown) for row, shown in zip(rows, texts, strict=True)]
         examples.sort()
-        places = part.where([n for n, _, _ in examples])
-        relation.examples.extend(
+        places = reasons[0][0].places([row for row, _, _ in examples])
+        self.relation.examples.extend(
             Example(place, text, shown) for place, (_, text, shown) in zip(places, examples, strict=True)
         )
 

@@ -1,113 +1,115 @@
-"""Files -> parts of a relation, one class for each format.
-
-Text files are loaded once into DuckDB's own storage, which spills; Parquet is scanned where it is. A text file
-that DuckDB finds anything out of order in is read by ``row_reader``.
-"""
+"""How a file of each format is read, one class for each: SQL for DuckDB, and rows for what is out of order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ringleader.errors import InputError, SchemaError, StorageError
+from ringleader.errors import InputError, SchemaError
 from ringleader.tables import row_reader
 from ringleader.tables.advice import NOT_UTF8, bad_parquet
 from ringleader.tables.files import ReviewFile
-from ringleader.tables.relation import UNPARSED_EXAMPLES, Example, Relation, TablePart, column_types, quoted
+from ringleader.tables.relation import Relation, quoted
 from ringleader.tables.row_reader import LONGEST_LINE, BadRow, Record
 from ringleader.tables.schema import KNOWN_NAMES, Schema, roles_called
 from ringleader.tables.text import check_first_line, delimiter_of, header_of, json_object, json_text, text_head
 from ringleader.wording import is_unicode
 
 JSON_SAMPLE, JSON_LONG_SAMPLE = 200, 50_000
+ROW_NUMBER = "file_row_number"
+"""The column in which DuckDB numbers the rows of a Parquet file."""
 MOST_KEYS = 10_000
 """Keys of a JSON Lines file that are looked at: one with more has none that means the same in every line."""
 
 
 class ParquetLoader:
-    """Scanned in place."""
+    """Scanned in place.
 
-    def __init__(self, file: ReviewFile, path: Path, number: int) -> None:
+    layout : what files that are scanned in one go share: names and types of all columns; None where their names stand
+        in the way
+    """
+
+    def __init__(self, file: ReviewFile, path: Path) -> None:
         self.file, self.path = file, path
         try:
-            self.names = pq.read_schema(path).names
+            with pq.ParquetFile(path) as opened:
+                self.names = opened.schema.to_arrow_schema().names
+                described = str(opened.schema).partition("\n")[2]  # behind the name and address of the object
         except (pa.ArrowException, OSError) as error:
             raise bad_parquet(file.name, error) from error
+        # DuckDB takes names that differ by case for the same and renames them.
+        folded = [name.lower() for name in self.names]
+        plain = len(set(folded)) == len(folded) and not {"filename", ROW_NUMBER} & set(folded)
+        self.layout = (tuple(self.names), described) if plain else None
+        self.numbered = ROW_NUMBER not in folded
 
-    def load(self, relation: Relation, schema: Schema) -> TablePart:
-        options = f"{quoted(self.path)}, binary_as_string = true, hive_partitioning = false"
-        # DuckDB takes names that differ by case for the same and renames them: so by position.
-        described = self._described(relation, options)
-        columns = []
+    def columns(self, relation: Relation, schema: Schema) -> list[tuple[str, str]]:
+        """SQL of the column of each axis, and its DuckDB type."""
+        described = self.describe(relation)
         for axis in schema.axes:
             if self.names.count(axis.column) > 1:
                 raise SchemaError(f"{self.file.name!r} has two columns {axis.column!r}; rename one of them")
-            columns.append(_identifier(str(described[self.names.index(axis.column)][0])))
-        numbered = "file_row_number" not in [name.lower() for name in self.names]
-        scan = f"read_parquet({options}{', file_row_number = true' if numbered else ''})"
-        types = column_types(relation, scan, columns)
-        row = "file_row_number" if numbered else ""
-        name = self.file.name
-        return TablePart(
-            scan, tuple(columns), types, row, lambda rows: [f"{name} row {n + 1}" for n in rows], scanned=name
-        )
+        return [
+            (_identifier(name), kind) for name, kind in (described[self.names.index(a.column)] for a in schema.axes)
+        ]
 
-    def _described(self, relation: Relation, options: str) -> list[tuple[Any, ...]]:
+    def describe(self, relation: Relation) -> list[tuple[str, str]]:
+        """Names and types of all columns as DuckDB has them, in the order of the file."""
         import duckdb
 
         try:
-            return relation.rows(f"DESCRIBE SELECT * FROM read_parquet({options})")
+            rows = relation.rows(f"DESCRIBE SELECT * FROM {parquet([self.path])}")
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
             raise bad_parquet(self.file.name, error) from error
+        return [(str(row[0]), str(row[1]).upper()) for row in rows]
+
+    def places(self, rows: list[int]) -> list[str]:
+        return [f"{self.file.name} row {n + 1}" for n in rows]
 
 
 class DelimitedLoader:
     """CSV and TSV: DuckDB reads what is in order; at the first disorder the row reader takes over."""
 
-    def __init__(self, file: ReviewFile, path: Path, number: int) -> None:
-        self.file, self.path, self.number = file, path, number
+    def __init__(self, file: ReviewFile, path: Path) -> None:
+        self.file, self.path = file, path
         head = text_head(file, path)
         self.delimiter = "\t" if file.format == "tsv" else delimiter_of(head)
-        self.header = header_of(head, self.delimiter, file)
-        self.names = self.header
+        self.names = header_of(head, self.delimiter, file)
 
-    def load(self, relation: Relation, schema: Schema) -> TablePart:
-        positions = []
-        for axis in schema.axes:
-            if self.header.count(axis.column) > 1:
-                raise SchemaError(f"{self.file.name!r} has two columns {axis.column!r}; rename one of them")
-            positions.append(self.header.index(axis.column))
-        wanted = sorted(set(positions))
-        columns = tuple(f"f{p}" for p in positions)
-        types = ("VARCHAR",) * len(columns)
-        table = f"text_{self.number}"
-        fields = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.header)))
-        scan = (
+    def query(self, schema: Schema) -> str:
+        """SQL: the text of each axis, in every row."""
+        fields = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
+        return (
+            f"SELECT {', '.join(f'f{p}' for p in self.positions(schema))} FROM "
             f"read_csv({quoted(self.path)}, auto_detect = false, header = true, delim = '{self.delimiter}', "
             f"quote = '\"', escape = '\"', max_line_size = {LONGEST_LINE}, columns = {{{fields}}})"
         )
-        made = f"CREATE TABLE {table} AS SELECT {', '.join(f'f{p}' for p in wanted)} FROM {scan}"
-        if _ends_in_time(self.path) and _loads(relation, made):
-            return TablePart(table, columns, types, "rowid", self._lines)
-        rows = row_reader.csv_rows(self.path, self.delimiter, len(self.header))
-        return _row_by_row(relation, self.file, self.number, rows, wanted, columns)
 
-    def _lines(self, records: list[int]) -> list[str]:
+    def positions(self, schema: Schema) -> list[int]:
+        """Which field of a record each axis is."""
+        for axis in schema.axes:
+            if self.names.count(axis.column) > 1:
+                raise SchemaError(f"{self.file.name!r} has two columns {axis.column!r}; rename one of them")
+        return [self.names.index(axis.column) for axis in schema.axes]
+
+    def records(self, schema: Schema) -> Iterator[Record | BadRow]:
+        return row_reader.csv_rows(self.path, self.delimiter, len(self.names))
+
+    def places(self, records: list[int]) -> list[str]:
         """The physical lines of records: quoted fields may hold newlines, so they must be counted."""
-        return _count_lines(row_reader.csv_rows(self.path, self.delimiter, len(self.header)), records, self.file.name)
+        return _count_lines(row_reader.csv_rows(self.path, self.delimiter, len(self.names)), records, self.file.name)
 
 
 class JsonLinesLoader:
     """One object a line: read as text, taken apart by DuckDB."""
 
-    def __init__(self, file: ReviewFile, path: Path, number: int) -> None:
-        self.file, self.path, self.number = file, path, number
+    def __init__(self, file: ReviewFile, path: Path) -> None:
+        self.file, self.path = file, path
         keys: dict[str, None] = {}
         roles: set[str] = set()
         for count, row in enumerate(row_reader.text_lines(path)):
@@ -123,27 +125,24 @@ class JsonLinesLoader:
             raise InputError(f"{file.name!r} holds no JSON object a line; write one object on each line")
         self.names = list(keys)
 
-    def load(self, relation: Relation, schema: Schema) -> TablePart:
+    def query(self, schema: Schema) -> str:
+        """SQL: the text of each axis, in every line; an error where one is no object."""
         # A raw control character never stands in valid JSON, so this delimiter never splits a line.
         scan = (
             f"read_csv({quoted(self.path)}, auto_detect = false, header = false, delim = '\x01', quote = '', "
             f"escape = '', max_line_size = {LONGEST_LINE}, columns = {{'line': 'VARCHAR'}})"
         )
-        fields = tuple(f"f{k}" for k in range(len(schema.axes)))
-        taken = ", ".join(
-            f"json_extract_string(line, {quoted(_pointer(axis.column))}) AS f{k}" for k, axis in enumerate(schema.axes)
-        )
+        taken = ", ".join(f"json_extract_string(line, {quoted(_pointer(axis.column))})" for axis in schema.axes)
         # What only some readers of JSON take, such as a comma before a bracket, is left to the row reader.
         strict = "json_type(line) = 'OBJECT' AND NOT regexp_matches(line, ',\\s*[}\\]]')"
         valid = f"CASE WHEN {strict} THEN true ELSE error('not an object') END"
-        table = f"text_{self.number}"
-        made = f"CREATE TABLE {table} AS SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"
-        if _ends_in_time(self.path) and _loads(relation, made):
-            return TablePart(table, fields, ("VARCHAR",) * len(fields), "rowid", self._lines)
-        rows = self._objects([axis.column for axis in schema.axes])
-        return _row_by_row(relation, self.file, self.number, rows, range(len(fields)), fields)
+        return f"SELECT {taken} FROM {scan} WHERE trim(line) <> '' AND {valid}"
 
-    def _objects(self, keys: list[str]) -> Iterator[Record | BadRow]:
+    def positions(self, schema: Schema) -> list[int]:
+        """Which field of a record each axis is."""
+        return list(range(len(schema.axes)))
+
+    def records(self, schema: Schema) -> Iterator[Record | BadRow]:
         for row in row_reader.text_lines(self.path):
             parsed = json_object(row.fields[0]) if isinstance(row, Record) else None
             if isinstance(row, BadRow):
@@ -151,17 +150,18 @@ class JsonLinesLoader:
             elif parsed is None:
                 yield BadRow(row.line, "not a JSON object", str(row.fields[0])[:80])
             else:
-                fields = [json_text(parsed.get(key)) for key in keys]
+                fields = [json_text(parsed.get(axis.column)) for axis in schema.axes]
                 if all(field is None or is_unicode(field) for field in fields):
                     yield Record(row.line, fields)
                 else:
                     yield BadRow(row.line, NOT_UTF8, str(row.fields[0])[:80])
 
-    def _lines(self, records: list[int]) -> list[str]:
+    def places(self, records: list[int]) -> list[str]:
+        """The physical lines of records: blank ones are none."""
         return _count_lines(row_reader.text_lines(self.path), records, self.file.name)
 
 
-Loader = ParquetLoader | JsonLinesLoader | DelimitedLoader
+TextLoader = JsonLinesLoader | DelimitedLoader
 LOADERS: dict[str, type[ParquetLoader] | type[JsonLinesLoader] | type[DelimitedLoader]] = {
     "parquet": ParquetLoader,
     "jsonl": JsonLinesLoader,
@@ -170,30 +170,10 @@ LOADERS: dict[str, type[ParquetLoader] | type[JsonLinesLoader] | type[DelimitedL
 }
 
 
-def _row_by_row(
-    relation: Relation,
-    file: ReviewFile,
-    number: int,
-    rows: Iterator[Record | BadRow],
-    wanted: Sequence[int],
-    columns: tuple[str, ...],
-) -> TablePart:
-    """Reads a text file row by row into Parquet, and counts the rows that cannot be parsed."""
-    target = relation.folder / f"rows-{number}.parquet"
-    try:
-        bad = row_reader.to_parquet(rows, wanted, target)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write temporary files to {relation.folder.parent}: {error.strerror or error}; "
-            "free some space or choose another folder with --temp-directory"
-        ) from error
-    relation.rejected.update(bad.counts)
-    for row in bad.examples[: max(0, UNPARSED_EXAMPLES - len(relation.examples))]:
-        relation.examples.append(Example(f"{file.name} line {row.line}", row.reason, row.text))
-    scan = f"read_parquet({quoted(target)})"
-    return TablePart(
-        scan, columns, ("VARCHAR",) * len(columns), "line", lambda rows: [f"{file.name} line {n}" for n in rows]
-    )
+def parquet(paths: Sequence[Path | str], options: str = "") -> str:
+    """SQL: Parquet files as they are, whatever their folders are called."""
+    listed = ", ".join(map(quoted, paths))
+    return f"read_parquet([{listed}], binary_as_string = true, hive_partitioning = false{options})"
 
 
 def _count_lines(rows: Iterator[Record | BadRow], records: list[int], name: str) -> list[str]:
@@ -208,18 +188,7 @@ def _count_lines(rows: Iterator[Record | BadRow], records: list[int], name: str)
     return [lines.get(number, f"{name} row {number + 1}") for number in records]
 
 
-def _loads(relation: Relation, statement: str) -> bool:
-    """Whether DuckDB's reader takes the file without any disorder."""
-    import duckdb
-
-    try:
-        relation.rows(statement)
-    except (duckdb.InvalidInputException, duckdb.ConversionException):
-        return False
-    return True
-
-
-def _ends_in_time(path: Path) -> bool:
+def ends_in_time(path: Path) -> bool:
     """Whether the last line of a file is one that DuckDB reads; a longer one it would pass over in silence."""
     size = path.stat().st_size
     if size <= LONGEST_LINE:

@@ -1,6 +1,6 @@
 """Files and frames -> a DuckDB relation of text, numbers and times, larger than memory if need be.
 
-What cannot be parsed is counted in ``formats.py``, what makes no sense in ``check.py``.
+What cannot be parsed is counted in ``parts.py``, what makes no sense in ``check.py``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.runtime.temporary import temporary_folder
 from ringleader.tables.advice import first_line
 from ringleader.tables.files import ReviewFile, locate, readable_path
-from ringleader.tables.formats import LOADERS, Loader
+from ringleader.tables.formats import LOADERS
 from ringleader.tables.frames import column_names, for_database, to_arrow
-from ringleader.tables.relation import Relation, TablePart, column_types, quoted
+from ringleader.tables.parts import Parts
+from ringleader.tables.relation import Relation, SourceFile, TablePart, column_types, quoted
 from ringleader.tables.schema import Axis, Schema, parse_modes, resolve, roles_called
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
 
@@ -133,7 +134,8 @@ def _open(
     relation = Relation(connection, schema, [], limit, folder, named)
     types = column_types(relation, "frame", names)
     # A frame has no stored row number: it is counted where it is asked for.
-    relation.parts.append(TablePart("frame", names, types, "", lambda rows: [f"row {n + 1}" for n in rows]))
+    frame = SourceFile(named, 0, lambda rows: [f"row {n + 1}" for n in rows])
+    relation.parts.append(TablePart("frame", names, types, "", {0: frame}))
     return relation
 
 
@@ -148,17 +150,21 @@ def _open_files(
     peers: Peers,
 ) -> Relation:
     relation: Relation | None = None
-    for number, file in _share(files, peers):
+    share = list(_share(files, peers))
+    for number, file in share:
         path = readable_path(file, folder, number, encoding)
-        loader = LOADERS[file.format](file, path, number)
+        loader = LOADERS[file.format](file, path)
         fixed = _fixed_columns(file, loader.names, which)
         schema = which.resolve([*loader.names, *fixed], repr(file.name))
         if relation is None:
             relation = Relation(connection, schema, [], limit, folder, source, peers=peers)
             first = file
+            parts = Parts(relation, many=sum(other.format != "parquet" for _, other in share) > 1)
         elif [a.mode for a in schema.axes] != [a.mode for a in relation.schema.axes]:
             raise _other_modes(file.name, schema, first.name, relation.schema)
-        relation.parts.append(_loaded(loader, relation, schema, fixed))
+        parts.add(loader, number, schema, fixed)
+    if relation is not None:
+        relation.parts = parts.all()
     opened = None if relation is None else (first.name, relation.schema, relation.parts[0].types)
     others = [other for other in gather(peers, opened) if other is not None]
     name, schema, types = others[0]  # locate never returns an empty list
@@ -183,24 +189,6 @@ def _fixed_columns(file: ReviewFile, names: Sequence[str], which: Wanted) -> dic
     }
 
 
-def _loaded(loader: Loader, relation: Relation, schema: Schema, fixed: Mapping[str, str | None]) -> TablePart:
-    """The part of a file, with columns of one value from its folders."""
-    own = tuple(axis for axis in schema.read if axis.column not in fixed)
-    if len(own) == len(schema.read):
-        return loader.load(relation, replace(schema, axes=schema.read))
-    if not own:
-        raise SchemaError(f"{loader.file.name!r} has no column of its own for any mode; all are names of folders")
-    part = loader.load(relation, replace(schema, axes=own))
-    there = iter(zip(part.columns, part.types, strict=True))
-    pairs = [_constant(fixed[a.column]) if a.column in fixed else next(there) for a in schema.read]
-    return replace(part, columns=tuple(sql for sql, _ in pairs), types=tuple(kind for _, kind in pairs))
-
-
-def _constant(value: str | None) -> tuple[str, str]:
-    """SQL of a value that is the same in all rows, and its type."""
-    return "CAST(NULL AS VARCHAR)" if value is None else f"CAST({quoted(value)} AS VARCHAR)", "VARCHAR"
-
-
 def _share(files: list[ReviewFile], peers: Peers) -> Iterator[tuple[int, ReviewFile]]:
     """The files of this process with their numbers: a run of them, cut so that all read about as many bytes."""
     sizes = [file.bytes for file in files]
@@ -223,7 +211,7 @@ def _no_rows(types: tuple[str, ...]) -> TablePart:
     """A part without rows, for a process that has no file: columns of the types that others have."""
     names = tuple(f"f{k}" for k in range(len(types)))
     nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
-    return TablePart(f"(SELECT {nothing} WHERE false)", names, types, "0", lambda rows: [])
+    return TablePart(f"(SELECT {nothing} WHERE false)", names, types, "0", {})
 
 
 @contextmanager
@@ -260,10 +248,10 @@ def _damaged(relation: Relation) -> Iterator[str]:
     """The names of files that cannot be read to their end, each read by itself: a query over all names none."""
     import duckdb
 
-    for part in relation.parts:
-        if part.scanned:
-            with duckdb.connect() as alone:  # some errors leave a connection useless
-                try:
-                    alone.execute(f"SELECT bit_xor(hash({', '.join(part.columns)})) FROM {part.relation}").fetchall()
-                except duckdb.Error:
-                    yield part.scanned
+    files = [file for part in relation.parts for file in part.files.values() if file.alone]
+    for file in sorted(files, key=lambda file: file.number):
+        with duckdb.connect() as alone:  # some errors leave a connection useless
+            try:
+                alone.execute(file.alone).fetchall()
+            except duckdb.Error:
+                yield file.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,21 +29,41 @@ class Example:
 
 
 @dataclass(frozen=True)
+class SourceFile:
+    """A file (or frame) of a part.
+
+    number : its place among the files of the table, from 0
+    places : turns numbers of rows, in ascending order, into words: ``line N`` of a text file counts its lines from 1,
+        the header among them, ``row N`` data rows from 1
+    alone  : SQL that reads what is used of the file, where every query reads it anew
+    """
+
+    name: str
+    number: int
+    places: Callable[[list[int]], list[str]]
+    alone: str = ""
+
+
+@dataclass(frozen=True)
 class TablePart:
-    """One file (or frame) inside DuckDB.
+    """A frame, or files that are read in one go, inside DuckDB.
 
     ``columns[k]`` is the SQL expression of axis k, ``types[k]`` its DuckDB type, ``row`` the expression of a number
-    by which rows are found again, empty where there is none; ``where`` turns such numbers, in ascending order, into
-    words: ``line N`` of a text file counts its lines from 1, the header among them, ``row N`` data rows from 1.
-    ``scanned`` is the name of a file that is read anew by every query, where it is one.
+    by which rows of a file are found again, empty where there is none. ``file`` is the expression of the key in
+    ``files`` of the file of a row.
     """
 
     relation: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
     row: str
-    where: Callable[[list[int]], list[str]]
-    scanned: str = ""
+    files: Mapping[int | str, SourceFile]
+    file: str = "0"
+
+    @property
+    def numbered(self) -> str:
+        """SQL: the columns ``file`` and ``row`` of the rows."""
+        return f"{self.file} AS file, {self.row or 'row_number() OVER () - 1'} AS row"
 
 
 @dataclass

@@ -134,7 +134,7 @@ def text_lines(path: Path) -> Iterator[Record | BadRow]:
 
 def to_parquet(rows: Iterator[Record | BadRow], positions: Sequence[int], target: Path) -> BadRows:
     """Writes the fields at some positions as columns f0, f1, ... beside their line; returns the bad rows."""
-    schema = pa.schema([("line", pa.int64())] + [(f"f{p}", pa.large_string()) for p in positions])
+    schema = pa.schema([("line", pa.int64())] + [(f"f{k}", pa.large_string()) for k in range(len(positions))])
     bad = BadRows(Counter(), [])
     with pq.ParquetWriter(target, schema) as writer:
         batch: list[Record] = []

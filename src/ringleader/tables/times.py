@@ -201,8 +201,7 @@ def _unit(relation: Relation, k: int) -> tuple[str, str | None]:
     sums = ["count(*) FILTER (iso)"] + [
         f"count(*) FILTER (abs(x) >= {low} AND abs(x) < {high} AND x <> 0)" for low, high, _ in UNITS.values()
     ]
-    votes = np.zeros(len(sums), np.int64)
-    dates, some = 0, None
+    votes, dates = np.zeros(len(sums), np.int64), 0
     for part in relation.parts:
         text = f"trim(CAST({part.columns[k]} AS VARCHAR))"
         numeric = is_numeric(part.types[k])
@@ -215,20 +214,32 @@ def _unit(relation: Relation, k: int) -> tuple[str, str | None]:
             if numeric
             else f"({x} IS NULL AND TRY_CAST({text} AS TIMESTAMPTZ) IS NOT NULL)"
         )
-        *unit_votes, spelt, date = relation.rows(
-            f"SELECT {', '.join(sums)}, count(day), min(x) FILTER (day IS NOT NULL) "
+        *unit_votes, spelt = relation.rows(
+            f"SELECT {', '.join(sums)}, count(day) "
             f"FROM (SELECT {x} AS x, {iso} AS iso, {_date(x)} AS day FROM {part.relation})"
         )[0]
         votes += np.array(unit_votes, np.int64)
         dates += spelt
-        some = date if some is None else some
-    shares = relation.everyone((votes, dates, some))
+    shares = relation.everyone((votes, dates))
     votes, dates = np.sum([share[0] for share in shares], axis=0), sum(share[1] for share in shares)
-    some = next((share[2] for share in shares if share[2] is not None), None)
     if dates and dates == votes.sum():
         return DATES, None
     unit = (ISO, *UNITS)[int(np.argmax(votes))] if votes.any() else "seconds"
-    return unit, f"{some:.0f}" if unit == "seconds" and 2 * dates > votes.sum() else None
+    return unit, _first_date(relation, k) if unit == "seconds" and 2 * dates > votes.sum() else None
+
+
+def _first_date(relation: Relation, k: int) -> str | None:
+    """The first of the dates that numbers of a column spell, in the first file that has any."""
+    found: list[tuple[int, float]] = []
+    for part in relation.parts:
+        x = as_double(part, k)
+        firsts = relation.rows(
+            f"SELECT file, min(x) FROM (SELECT {part.file} AS file, {x} AS x, {_date(x)} AS day FROM {part.relation}) "
+            "WHERE day IS NOT NULL GROUP BY file"
+        )
+        found += [(part.files[file].number, first) for file, first in firsts]
+    first = next((own for own in relation.everyone(min(found, default=None)) if own is not None), None)
+    return None if first is None else f"{first[1]:.0f}"
 
 
 def _iso(micros: int) -> str:
