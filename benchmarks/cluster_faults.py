@@ -3,15 +3,17 @@
     python benchmarks/cluster_faults.py --fault worker --moments 20
 
 Every moment is one fit. ``worker`` and ``stop`` kill and stop a worker of a local cluster, ``driver`` kills the whole
-program and resumes it, ``disk`` fills the disk of a worker (Linux, as root), ``corrupt`` cuts or overwrites one of a
-hundred files. ``node`` kills a node, ``cut`` cuts it off the network, which every node has a namespace of (Linux, as
-root). The exit status is 1 where a fit ended in other bits, without a sentence, or not at all.
+program and resumes it, ``disk`` fills the disk of a worker while files are read or the model is written (Linux, as
+root; it starts an S3 server), ``corrupt`` cuts or overwrites one of a hundred files. ``node`` kills a node, ``freeze``
+stops all its processes, ``cut`` cuts it off the network, which every node has a namespace of (Linux, as root). The exit
+status is 1 where a fit ended in other bits, without a sentence, or not at all.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import hashlib
 import json
 import os
@@ -35,11 +37,17 @@ import pandas as pd
 import ringleader as rl
 from ringleader.errors import InputError, RingleaderError, StorageError
 from ringleader.runtime.peers import Peers
+from ringleader.snapshot import pieces
+from ringleader.snapshot.place import place_of
 
 SETTINGS: dict[str, Any] = {"rank": 8, "epochs": 4, "threads": 1, "random_state": 3}
 STORE = 100 * 2**20
-STOPPED_SECONDS = 15.0
-"""Time-out of workers where one is stopped."""
+LARGE_DISK = 64 << 20
+"""Bytes of a disk with enough space."""
+PATIENT_SECONDS = 180.0
+"""Time-out of workers where the fault is another: on a busy machine they may be silent for long."""
+SMALL_PIECES = 20_000
+"""Bytes of an array of the model above which workers write it in pieces, in the fits that a full disk meets late."""
 MAIN = "from ringleader.cli import main; main()"
 
 
@@ -63,23 +71,25 @@ def write_market(folder: Path, files: int, rows: int) -> tuple[Path, Path]:
     return folder / "reviews", folder / "labels.csv"
 
 
-def bits(folder: Path) -> str:
+def bits(folder: Path | str) -> str:
     """A hash of a model folder but for its time stamps, and the numbers in the names of its files."""
     digest = hashlib.sha256()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    with place_of(folder).open("manifest.json") as handle:
+        manifest = json.loads(handle.read())
     for batch in manifest["meta"]["batches"]:
         del batch["at"]
     digest.update(json.dumps({**manifest["meta"], "generation": 0}, sort_keys=True).encode())
     for part, entry in sorted(manifest["files"].items()):
-        digest.update(f"{part} {entry['sha256']}".encode())
+        for file in pieces.files_of(entry):
+            digest.update(f"{part} {file['sha256']}".encode())
     return digest.hexdigest()
 
 
 class Trial:
     """One market, the bits of one process on it, and what came of every moment."""
 
-    def __init__(self, folder: Path, *, files: int = 8, rows: int = 4_000) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, files: int, rows: int, timeout: float) -> None:
+        self.folder, self.timeout = folder, timeout
         self.reviews, self.labels = write_market(folder, files, rows)
         began = time.perf_counter()
         self.fit(folder / "one")
@@ -88,7 +98,7 @@ class Trial:
         self.outcomes: Counter[str] = Counter()
         self.sentences: Counter[str] = Counter()
 
-    def fit(self, out: Path, **how: Any) -> None:
+    def fit(self, out: Path | str, **how: Any) -> None:
         rl.RingDetector(**SETTINGS).fit(self.reviews, self.labels, checkpoint=out, **how)
 
     def timed(self, runtime: Any) -> float:
@@ -129,7 +139,8 @@ class Trial:
 
 def lose_workers(trial: Trial, moments: int, kind: signal.Signals) -> None:
     """kill -9, or SIGSTOP, of a random worker of two."""
-    with rl.Ray(workers=2, threads=1, object_store=STORE, timeout=STOPPED_SECONDS).start() as workers:
+    timeout = trial.timeout if kind == signal.SIGSTOP else PATIENT_SECONDS
+    with rl.Ray(workers=2, threads=1, object_store=STORE, timeout=timeout).start() as workers:
         seconds = trial.timed(workers)
         for number in range(moments):
             victim = random.choice(workers.processes)
@@ -168,63 +179,123 @@ def _use_folder(memory: dict[str, Any], peers: Peers, folder: str | None) -> Non
     tempfile.tempdir = folder if peers.rank == 1 else None
 
 
+class SmallDisk:
+    """A disk for temporary files of the second worker."""
+
+    def __init__(self, folder: Path, workers: Any) -> None:
+        self.folder, self.workers = folder, workers
+
+    @contextlib.contextmanager
+    def mounted(self, size: int) -> Iterator[None]:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.folder)], check=True)
+        try:
+            self.workers.run(_use_folder, [(str(self.folder),)] * 2)
+            yield
+        finally:
+            self.workers.run(_use_folder, [(None,)] * 2)
+            subprocess.run(["umount", "-l", str(self.folder)], check=True)
+
+    def fill(self) -> None:
+        """Leave no space; what is open there keeps what it has."""
+        if not self.folder.is_mount():
+            return  # the fit has ended
+        with contextlib.suppress(OSError), (self.folder / "other").open("wb", buffering=0) as handle:
+            for _ in range(LARGE_DISK // 4096):
+                handle.write(bytes(4096))
+
+
+@contextlib.contextmanager
+def s3_bucket() -> Iterator[str]:
+    """A bucket of an S3 server in this process, which the workers find by their environment."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
+    os.environ.update(keys, AWS_ENDPOINT_URL=f"http://{host}:{port}")
+    import s3fs
+
+    s3fs.S3FileSystem().mkdir("bucket")
+    yield "s3://bucket"
+    server.stop()
+
+
 def fill_disk(trial: Trial, moments: int) -> None:
-    """The second worker has a small disk of its own for temporary files, of a random size."""
+    """The second worker's disk is full: while it unpacks its files, and at every other moment behind a sweep.
+
+    Then the model goes to an object store, which a worker writes by way of its temporary files.
+    """
     small = trial.folder / "small"
     small.mkdir()
-    needed = sum(path.stat().st_size for path in trial.reviews.iterdir()) * 3
-    with rl.Ray(workers=2, threads=1, object_store=STORE).start() as workers:
+    share = sum(len(gzip.decompress(path.read_bytes())) for path in trial.reviews.iterdir()) // 2
+    whole, expected = pieces.LARGEST, {False: trial.expected}
+    pieces.LARGEST = SMALL_PIECES
+    trial.fit(trial.folder / "one-in-pieces")
+    expected[True] = bits(trial.folder / "one-in-pieces")
+    with (
+        s3_bucket() as bucket,
+        rl.Ray(workers=2, threads=1, object_store=STORE, timeout=PATIENT_SECONDS).start() as workers,
+    ):
+        disk = SmallDisk(small, workers)
         for number in range(moments):
-            size = max(4096, int(random.uniform(0, 1) * needed))
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)], check=True)
-            out = trial.folder / f"disk-{number}"
+            late = number % 2 == 1
+            pieces.LARGEST = SMALL_PIECES if late else whole
+            size = LARGE_DISK if late else max(4096, int(random.uniform(0, 0.8) * share))
+            sweep, delay = random.randint(1, SETTINGS["epochs"]), random.uniform(0, 5)
+            out: Path | str = f"{bucket}/disk-{number}" if late else trial.folder / f"disk-{number}"
+
+            def disturb(info: Any, late: bool = late, sweep: int = sweep, delay: float = delay) -> None:
+                if late and info.sweep == sweep:
+                    threading.Timer(delay if sweep == SETTINGS["epochs"] else 0, disk.fill).start()
+
+            what = f"disk full from sweep {sweep} on" if late else f"{size:,} bytes for {share:,}"
             try:
-                workers.run(_use_folder, [(str(small),)] * 2)
-                trial.fit(out, runtime=workers)
+                with disk.mounted(size):
+                    trial.fit(out, runtime=workers, callback=disturb)
                 outcome = "enough space, same bits"
             except StorageError as error:
                 named = "worker 1" in str(error)
-                trial.sentences[str(error).split("while")[0].strip()] += 1
+                trial.sentences[str(error)[:160]] += 1
                 outcome = "stopped, worker and cause named; again with space to the same bits" if named else "UNNAMED"
-                workers.run(_use_folder, [(None,)] * 2)
                 trial.fit(out, resume=True, runtime=workers)
                 print(error)
-            finally:
-                workers.run(_use_folder, [(None,)] * 2)
-                subprocess.run(["umount", "-l", str(small)], check=True)
-            trial.outcomes[outcome if bits(out) == trial.expected else "OTHER BITS"] += 1
-            print(f"{number}: {size:,} bytes: {outcome}", flush=True)
+            outcome = f"{'writing' if late else 'reading'}: {outcome}"
+            trial.outcomes[outcome if bits(out) == expected[late] else "OTHER BITS"] += 1
+            print(f"{number}: {what}: {outcome}", flush=True)
 
 
 def corrupt_files(trial: Trial, moments: int) -> None:
-    """One file of a hundred cut short, or some of its bytes overwritten."""
+    """A fit with one file of a hundred cut short, or some of its bytes overwritten; and once more with it mended."""
     files = sorted(trial.reviews.iterdir())
-    with rl.Ray(workers=2, threads=1, object_store=STORE).start() as workers:
+    with rl.Ray(workers=2, threads=1, object_store=STORE, timeout=PATIENT_SECONDS).start() as workers:
         for number in range(moments):
-            path = random.choice(files)
+            path, out = random.choice(files), trial.folder / f"corrupt-{number}"
             content = path.read_bytes()
             at = random.randrange(len(content))
             cut = number % 2 == 0
             damaged = content[:at] if cut else content[:at] + bytes(64) + content[at + 64 :]
             path.write_bytes(damaged)
             try:
-                rl.read_reviews(trial.reviews, runtime=workers)
+                trial.fit(out, runtime=workers)
                 outcome = "NOT NOTICED"
             except InputError as error:
                 outcome = "refused, file named" if path.name in str(error) else "UNNAMED"
                 trial.sentences[str(error).replace(path.name, "FILE")[:90]] += 1
             path.write_bytes(content)
+            trial.fit(out, resume=True, runtime=workers)
+            outcome += "; mended: same bits" if bits(out) == trial.expected else "; mended: OTHER BITS"
             how = "cut short" if cut else "overwritten"
             trial.outcomes[f"{how}: {outcome}"] += 1
             print(f"{number}: {path.name} {how} at {at}: {outcome}", flush=True)
-    trial.fit(trial.folder / "again")
-    trial.outcomes["mended: same bits" if bits(trial.folder / "again") == trial.expected else "OTHER BITS"] += 1
 
 
-def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
-    """kill -9 of the raylet of one of two nodes, or its link cut: for good, and every other time for three seconds.
+def lose_nodes(trial: Trial, moments: int, how: str) -> None:
+    """One of two nodes is killed (kill -9 of its raylet), all its processes are stopped, or its link is cut.
 
-    Nodes are in network namespaces. After each moment the node joins again.
+    Stopped or cut for good; and every other time for three seconds (cut), or until long behind the time-out (stopped),
+    so that the node wakes when others do its work. Nodes are in network namespaces. After each moment the node joins
+    again.
     """
     from network_nodes import network_nodes
 
@@ -237,20 +308,25 @@ def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
             f"one process: {trial.seconds:.1f} s; two nodes joined after {time.perf_counter() - began:.1f} s",
             flush=True,
         )
-        runtime = rl.Ray(workers=2, threads=1, timeout=STOPPED_SECONDS)
+        runtime = rl.Ray(workers=2, threads=1, timeout=PATIENT_SECONDS if how == "kill" else trial.timeout)
         with runtime.start() as workers:
             seconds = trial.timed(workers)
         for number in range(moments):
             victim = random.randrange(2)
 
             def disturb(victim: int = victim, short: bool = number % 2 == 1) -> None:
-                if not cut:
+                if how == "kill":
                     nodes.kill(victim)
-                    return
-                nodes.link(victim, up=False)
-                if short:
-                    time.sleep(3)
-                    nodes.link(victim, up=True)
+                elif how == "freeze":
+                    nodes.signal(victim, signal.SIGSTOP)
+                    if short:
+                        time.sleep(3 * trial.timeout)
+                        nodes.signal(victim, signal.SIGCONT)
+                else:
+                    nodes.link(victim, up=False)
+                    if short:
+                        time.sleep(3)
+                        nodes.link(victim, up=True)
 
             with runtime.start() as workers:
                 trial.attempt(number, workers, disturb, random.uniform(0, seconds))
@@ -262,8 +338,9 @@ def lose_nodes(trial: Trial, moments: int, cut: bool) -> None:
 FAULTS: dict[str, Callable[[Trial, int], None]] = {
     "worker": lambda trial, moments: lose_workers(trial, moments, signal.SIGKILL),
     "stop": lambda trial, moments: lose_workers(trial, moments, signal.SIGSTOP),
-    "node": lambda trial, moments: lose_nodes(trial, moments, cut=False),
-    "cut": lambda trial, moments: lose_nodes(trial, moments, cut=True),
+    "node": lambda trial, moments: lose_nodes(trial, moments, "kill"),
+    "freeze": lambda trial, moments: lose_nodes(trial, moments, "freeze"),
+    "cut": lambda trial, moments: lose_nodes(trial, moments, "cut"),
     "driver": kill_driver,
     "disk": fill_disk,
     "corrupt": corrupt_files,
@@ -281,12 +358,14 @@ def main() -> int:
     parser.add_argument("--fault", choices=FAULTS, required=True)
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=int, help="reviews of a file: 4,000 in each of 8, or 320 in each of 100")
+    parser.add_argument("--timeout", type=float, default=15.0, help="seconds, of what is stopped or cut off")
     chosen = parser.parse_args()
     random.seed(chosen.seed)
     signal.signal(signal.SIGTERM, lambda *about: sys.exit(143))  # nodes and networks are taken down
     with scratch() as folder:
         files, rows = (100, 320) if chosen.fault == "corrupt" else (8, 4_000)
-        trial = Trial(folder, files=files, rows=rows)
+        trial = Trial(folder, files=files, rows=chosen.rows or rows, timeout=chosen.timeout)
         FAULTS[chosen.fault](trial, chosen.moments)
     print(json.dumps({"fault": chosen.fault, "outcomes": trial.outcomes, "sentences": trial.sentences}, indent=1))
     return int(any(word.isupper() for outcome in trial.outcomes for word in outcome.split()))

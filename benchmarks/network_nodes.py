@@ -92,6 +92,15 @@ class Nodes:
         for pid in self.pids(number, "raylet"):
             os.kill(pid, signal.SIGKILL)
 
+    def signal(self, number: int, kind: signal.Signals) -> None:
+        """A signal to all processes of a node, also to those that it starts meanwhile."""
+        reached: set[int] = set()
+        while new := set(self.pids(number)) - reached:
+            for pid in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, kind)
+            reached |= new
+
     def link(self, number: int, up: bool) -> None:
         run("ip", "link", "set", f"rl{number}", "up" if up else "down")
 

@@ -22,6 +22,7 @@ IN_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"--(strict|resume|overwrite)\b", r"\1=True"),
     (r"with --temp-directory", "with temp_directory="),
     (r"with --memory-limit", "with memory_limit="),
+    (r"with --workers", "with workers="),
     (r"that fit --out wrote", "that save wrote"),
 )
 """What the options of the command line are called in Python: patterns, and what stands for them."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from ringleader.cli.options import cluster_of, with_address
-from ringleader.errors import SettingsError
+from ringleader.errors import ClusterError, SettingsError
+from ringleader.runtime import ray
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,21 @@ def test_what_a_cluster_cannot_do_is_refused_before_it_starts(
     refused = command("fit", "nowhere", "--out", "never", "--ray", "--workers", "1", *words.split())
     assert refused.returncode == 2
     assert "in one process only; leave out --ray" in refused.stderr
+
+
+def test_more_workers_than_the_living_nodes_have_processors_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        {"Alive": True, "Resources": {"CPU": 3.0, "memory": 1e9}},
+        {"Alive": True, "Resources": {"CPU": 3.0}},
+        {"Alive": False, "Resources": {"CPU": 64.0}},
+        {"Alive": True, "Resources": {"memory": 1e9}},  # a head that only keeps the books
+    ]
+    cluster = SimpleNamespace(is_initialized=lambda: True, nodes=lambda: nodes)
+    monkeypatch.setattr(ray, "_import_ray", lambda: cluster)
+    with pytest.raises(ClusterError) as refused, ray.Ray(workers=3, threads=2).start():
+        pass
+    assert refused.value.message == (
+        "the cluster has processors for 2 workers of 2 threads, and 3 were asked for; it has 2 nodes of 3 processors: "
+        "ask for at most 2 with --workers, or start more nodes"
+    )
+    assert "with workers=, or" in str(refused.value)

@@ -36,6 +36,7 @@ from ringleader.runtime.machine import (
     return_large_arrays,
     return_memory,
 )
+from ringleader.runtime.nodes import capacity, reduced, share_out
 from ringleader.runtime.peers import LEAVE_FROM, Worker
 from ringleader.runtime.workers import Watch
 from ringleader.settings import Number, Settings, Text, Whole
@@ -71,9 +72,9 @@ class Ray(Settings):
 
     address: of the cluster, such as ``auto`` or ``ray://host:10001``; None starts one on this machine, which nothing
     outside it can reach, and stops it afterwards. workers: processes that share the work; None for one for each
-    processor. threads: of each worker; None for all processors, dealt evenly. object_store: bytes of shared memory
-    of a local cluster for messages under way (more goes to disk). timeout: seconds after which a worker that does not
-    answer counts as lost.
+    processor. threads: of each worker; None for the most that the nodes have processors for. object_store: bytes of
+    shared memory of a local cluster for messages under way (more goes to disk). timeout: seconds after which a worker
+    that does not answer counts as lost.
     """
 
     address: Annotated[str | None, Text(optional=True)] = None
@@ -91,9 +92,8 @@ class Ray(Settings):
             self._connect(ray)
             _hush(ray)
         try:
-            available = int(ray.cluster_resources().get("CPU", 1))
-            count = self.workers or available
-            workers = RayWorkers(ray, count, self.threads or max(1, available // count), self.timeout)
+            count, _ = share_out(_node_processors(ray), self.workers, self.threads)
+            workers = RayWorkers(ray, count, self.threads if self.workers else self.threads or 1, self.timeout)
             try:
                 yield workers
             finally:
@@ -126,9 +126,10 @@ class Ray(Settings):
 class RayWorkers:
     """Workers that are Ray actors."""
 
-    def __init__(self, ray: Any, count: int, threads: int, timeout: float) -> None:
-        self.ray, self.count, self.threads, self.timeout = ray, count, threads, timeout
-        self.wanted, self.restarts = count, 0
+    def __init__(self, ray: Any, count: int, threads: int | None, timeout: float) -> None:
+        """threads : of each; None for the most that the nodes have processors for."""
+        self.ray, self.count, self.threads, self.timeout = ray, count, threads or 1, timeout
+        self.wanted, self.wanted_threads, self.restarts = count, threads, 0
         self.actors: list[Any] = []
         self.about: list[WorkerPlace] = []
         self.watch: Watch | None = None
@@ -158,10 +159,9 @@ class RayWorkers:
     def _start(self) -> None:
         """New workers, as many as the nodes that are there have processors for."""
         self.close()
-        capacity = self._capacity()
-        if capacity < 1:
-            raise ClusterError(f"no node of the cluster has {counted(self.threads, 'processor')} for a worker")
-        self.count = min(self.wanted, capacity)
+        self.count, self.threads = reduced(_node_processors(self.ray), self.wanted, self.wanted_threads)
+        if not self.count:
+            raise ClusterError(f"no node of the cluster has {counted(max(self.threads, 1), 'processor')} for a worker")
         if self.count < self.wanted:
             said = f"the cluster has room for {self.count} of {counted(self.wanted, 'worker')}; they do the work of all"
             warn_of([said], RunWarning)
@@ -178,7 +178,7 @@ class RayWorkers:
             ready, waiting = self.ray.wait(answers, num_returns=len(answers), timeout=CHECK_SECONDS)
             if not waiting:
                 break
-            if self._capacity() < self.count:
+            if capacity(_node_processors(self.ray), self.threads) < self.count:
                 raise WorkerLost("a node went while workers were started on it")
         else:
             raise ClusterError(
@@ -186,10 +186,6 @@ class RayWorkers:
                 "other work: wait for it, or ask for fewer with --workers"
             )
         self.about = self._get(answers)
-
-    def _capacity(self) -> int:
-        """Workers that the nodes which are there have processors for."""
-        return int(self.ray.cluster_resources().get("CPU", 0)) // self.threads
 
     def close(self) -> None:
         """End the workers; the cluster stays."""
@@ -302,6 +298,11 @@ class RayWorkers:
             return self.ray.get(task.remote(*arguments), timeout=NODE_SECONDS)
         except self.ray.exceptions.RayError:
             return None
+
+
+def _node_processors(ray: Any) -> list[int]:
+    """The processors of each node that is there."""
+    return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
 class WorkerPlace(NamedTuple):
