@@ -194,6 +194,19 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
 def load(folder: str | os.PathLike[str]) -> RingDetector:
     """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
     snapshot, stored = snapshots.load(folder)
+    detector = _holding(snapshot)
+    detector._stored = stored
+    return detector
+
+
+def as_of_now(model: RingDetector) -> RingDetector:
+    """A detector with the snapshot that ``model`` holds now: what asks several questions gets answers of one model,
+    whatever another thread has ``model`` learn meanwhile.
+    """
+    return _holding(model._fitted())
+
+
+def _holding(snapshot: Snapshot) -> RingDetector:
     detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
-    detector.snapshot_, detector._stored = snapshot, stored
+    detector.snapshot_ = snapshot
     return detector

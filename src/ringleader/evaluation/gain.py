@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ringleader.detector import RingDetector
+from ringleader.detector import RingDetector, as_of_now
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import known_codes
@@ -26,7 +26,7 @@ class Gain:
 
 def label_gain(detector: RingDetector, truth: Labels, target: str = DEFAULT_TARGET) -> list[Gain]:
     """The gain on every mode with labels and truth; modes whose truth is all bad or all good are left out."""
-    gains = []
+    detector, gains = as_of_now(detector), []
     for known in truth.align(detector.tensor_).targets:
         mode = detector.tensor_.modes[known.mode]
         if known.name != target or target not in detector.snapshot_.target_names(mode):

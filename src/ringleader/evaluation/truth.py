@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringleader.arrays import Bools, Codes
-from ringleader.detector import RingDetector
+from ringleader.detector import RingDetector, as_of_now
 from ringleader.errors import LabelError, warn_of
 from ringleader.evaluation import metrics
 from ringleader.known.labels import Labels, Target, read_labels, unmatched
@@ -31,7 +31,7 @@ def evaluate(detector: RingDetector, truth: Labels, *, include_known: bool = Fal
     error where it is real. ``scored_by`` is the target whose scores were measured, ``known_left_out`` counts
     the accounts whose label the model has.
     """
-    results = []
+    detector, results = as_of_now(detector), []
     for target in truth.align(detector.tensor_).targets:
         measured = np.ones(len(target.codes), np.bool_)
         if not include_known:
@@ -55,6 +55,7 @@ def evaluate_frame(
     """
     import pandas as pd
 
+    model = as_of_now(model)
     labels = truth if isinstance(truth, Labels) else read_truth(model, truth, encoding=encoding)
     warn_of(unmatched(labels, model.tensor_))
     results = evaluate(model, labels, include_known=include_known)

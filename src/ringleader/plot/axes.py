@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ringleader.arrays import Floats
 from ringleader.cores import Core
-from ringleader.detector import RingDetector
+from ringleader.detector import RingDetector, as_of_now
 from ringleader.errors import SettingsError
 from ringleader.plot import account_data, core_data, score_data
 from ringleader.plot.charts import Chart
@@ -34,28 +35,32 @@ def calibration(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
     """Of accounts given a probability, how many are bad: on the labels held out, or on ``truth``."""
-    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    labels, score, name = _judged(model, truth, mode, target)
     return _on(score_data.calibration(labels, score, mode, name), ax)
 
 
 def core(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
     """Who reviewed whom in a core: the core is the framed block, the colour is the rating. Cores count from 1."""
+    model = as_of_now(model)
     chart = core_data.matrix(model.tensor_, _core(model, number), model.config_.contrast)
     return _on(chart, ax, (8.0, 4.5))
 
 
 def timeline(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
     """When a core wrote its reviews, and when the market did. Cores count from 1."""
+    model = as_of_now(model)
     return _on(core_data.timeline(model.tensor_, _core(model, number)), ax)
 
 
 def ratings(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> Axes:
     """Which ratings a core gave, and which the market gives. Cores count from 1."""
+    model = as_of_now(model)
     return _on(core_data.ratings(model.tensor_, _core(model, number)), ax)
 
 
 def scores(model: RingDetector, mode: str, target: str | None = None, *, ax: Axes | None = None) -> Axes:
     """How the scores of a mode are distributed, and where the labelled lie."""
+    model = as_of_now(model)
     chosen = model.snapshot_.target(mode, target)
     return _on(score_data.scores(model.scores(mode, target), mode, chosen.name if chosen is not None else None), ax)
 
@@ -64,7 +69,7 @@ def precision_recall(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
     """Precision over recall on the labels that were held out, or on ``truth``; never on those that trained."""
-    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    labels, score, name = _judged(model, truth, mode, target)
     return _on(score_data.precision_recall(labels, score, mode, name), ax)
 
 
@@ -72,7 +77,7 @@ def roc(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
     """The ROC on the labels that were held out, or on ``truth``; never on those that trained."""
-    labels, score, name = score_data.judged(model, score_data.heldout(model, truth), mode, target)
+    labels, score, name = _judged(model, truth, mode, target)
     return _on(score_data.roc(labels, score, mode, name), ax)
 
 
@@ -83,7 +88,12 @@ def training(model: RingDetector, *, ax: Axes | None = None) -> Axes:
 
 def components(model: RingDetector, *, ax: Axes | None = None) -> Axes:
     """How much of the tensor each component carries."""
-    return _on(score_data.components(model), ax)
+    return _on(score_data.components(as_of_now(model)), ax)
+
+
+def _judged(model: RingDetector, truth: Any, mode: str, target: str | None) -> tuple[Floats, Floats, str]:
+    model = as_of_now(model)
+    return score_data.judged(model, score_data.heldout(model, truth), mode, target)
 
 
 def _core(model: RingDetector, number: int) -> Core:

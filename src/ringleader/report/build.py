@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ringleader.cores import Cores
-from ringleader.detector import RingDetector
+from ringleader.detector import RingDetector, as_of_now
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
 from ringleader.known.labels import Labels
@@ -38,6 +38,7 @@ MANY_SUBJECTS = 8
 
 def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     """Everything the page says about a model; with ``since``, what changed against that one."""
+    model, since = as_of_now(model), as_of_now(since) if since is not None else None
     report = about.check_report(model)
     drawn = _components(model)
     if is_large(max(model.tensor_.shape)):  # before the inputs are read: nothing else of a page asks for the state
