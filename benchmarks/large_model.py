@@ -3,7 +3,12 @@
     python benchmarks/large_model.py --accounts 10000000 --reviews 20000000
 
 A small market is fitted; its reviewers, their reviews, rows and scores are then replaced by many. What the commands
-read is as large as in a model of that size; what they would say is not the point.
+read is as large as in a model of that size; what they would say is not the point. What reads more than that, such as
+explain, report and update, needs a model that was fitted:
+
+    python benchmarks/cluster_fit.py write --reviews 5000000 --folder /tmp/reviews
+    ringleader fit /tmp/reviews/reviews --labels /tmp/reviews/labels.csv --out /tmp/reviews/model
+    python benchmarks/large_model.py --model /tmp/reviews/model
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,6 +78,30 @@ def tables_of(parts: dict[str, Any], mode: int) -> int:
     return int(parts[f"vocabulary-{mode}"].num_rows)
 
 
+def commands_on(model: Path, place: Path) -> dict[str, tuple[str, ...]]:
+    """Commands on a model that was fitted to reviews; those that change it get a copy."""
+    tensor = rl.load(model).tensor_
+    names = [str(name) for name in tensor.vocabularies[0].decode(np.arange(1000))]
+    table = pd.DataFrame({"mode": tensor.modes[0], "entity": names, "label": np.arange(1000) % 2})
+    table.to_csv(place / "truth.csv", index=False)
+    table[7:8].to_csv(place / "label.csv", index=False)
+    reviews = pd.DataFrame({v.mode: v.decode(tensor.coordinates[:5, k]) for k, v in enumerate(tensor.vocabularies)})
+    reviews[tensor.modes[0]] = ["new-1", "new-1", "new-2", *names[8:10]]
+    reviews.rename(columns={"week": "timestamp"}).to_parquet(place / "new.parquet", index=False)
+    shutil.copytree(model, place / "copy")
+    whole, copy = str(model), str(place / "copy")
+    return {
+        "score": ("score", whole, "--mode", tensor.modes[0], "--output", str(place / "scores.parquet"), "--overwrite"),
+        "history": ("history", whole),
+        "explain": ("explain", whole, names[7], "--mode", tensor.modes[0]),
+        "evaluate": ("evaluate", whole, "--truth", str(place / "truth.csv")),
+        "cores": ("cores", whole),
+        "report": ("report", whole, "--output", str(place / "report.html"), "--overwrite"),
+        "update --labels": ("update", copy, "--labels", str(place / "label.csv")),
+        "update": ("update", copy, str(place / "new.parquet")),
+    }
+
+
 def run(*words: str) -> tuple[float, float]:
     """Seconds and peak memory (GB) of a command, in a process of its own."""
     measure = (
@@ -87,14 +117,25 @@ def run(*words: str) -> tuple[float, float]:
     return time.perf_counter() - began, int(done.stdout) / 1e6
 
 
+def report(commands: dict[str, tuple[str, ...]], only: list[str] | None) -> None:
+    """Measures commands one after the other."""
+    for name in commands if only is None else only:
+        seconds, peak = run(*commands[name])
+        print(f"{name}: {seconds:.0f} s, peak {peak:.2f} GB", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accounts", type=int, default=10_000_000)
     parser.add_argument("--reviews", type=int, default=20_000_000)
     parser.add_argument("--folder", default=None, help="where to keep the model; removed otherwise")
-    parser.add_argument("--only", nargs="*", default=["score", "evaluate", "cores"])
+    parser.add_argument("--only", nargs="*", help="the commands to measure; otherwise all")
+    parser.add_argument("--model", type=Path, help="one that was fitted, in place of arrays")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
+        if given.model is not None:
+            report(commands_on(given.model, Path(scratch)), given.only)
+            return
         place = Path(given.folder or scratch)
         if not (place / "large").exists():
             if os.fork() == 0:  # the arrays are gone before anything is measured
@@ -103,17 +144,17 @@ def main() -> None:
                 os._exit(0)
             os.wait()
         truth = place / "truth.csv"
-        lines = [f"reviewer,reviewer-{n:09d},{n % 2}" for n in range(0, given.accounts, max(given.accounts // 1000, 1))]
+        every = range(0, given.accounts, max(given.accounts // 1000, 1))
+        lines = [f"reviewer,reviewer-{n:09d},{i % 2}" for i, n in enumerate(every)]
         truth.write_text("\n".join(["mode,entity,label", *lines]) + "\n")
         model = str(place / "large")
         commands = {
             "score": ("score", model, "--mode", "reviewer", "--output", str(place / "scores.parquet"), "--overwrite"),
             "evaluate": ("evaluate", model, "--truth", str(truth)),
             "cores": ("cores", model),
+            "history": ("history", model),
         }
-        for name in given.only:
-            seconds, peak = run(*commands[name])
-            print(f"{name}: {given.accounts:,} accounts, {seconds:.0f} s, peak {peak:.2f} GB", flush=True)
+        report(commands, given.only)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"(this program: {own:.2f} GB)")
 

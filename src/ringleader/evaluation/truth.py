@@ -75,7 +75,8 @@ def _numbers(detector: RingDetector, target: Target, measured: Bools) -> dict[st
 
     mode, (codes, true) = detector.tensor_.modes[target.mode], (target.codes[measured], target.values[measured])
     has = target.name in detector.snapshot_.target_names(mode)
-    scores = detector.scores_by_code(mode, target.name if has else None)["score"].to_numpy(np.float64)[codes]
+    frame = detector.snapshot_.scores_by_code(mode, target.name if has else None, codes)
+    scores = frame["score"].to_numpy(np.float64)
     varies = len(codes) > 1 and np.ptp(scores) > 0 and np.ptp(true) > 0
     return {
         "mode": mode,
@@ -91,7 +92,7 @@ def _ranking(detector: RingDetector, target: Target, measured: Bools) -> dict[st
     mode = detector.tensor_.modes[target.mode]
     codes, labels = target.codes[measured], (target.values[measured] > 0).astype(float)
     own = target.name if target.name in detector.snapshot_.target_names(mode) else None
-    frame = detector.scores_by_code(mode, own).iloc[codes]
+    frame = detector.snapshot_.scores_by_code(mode, own, codes)
     scores = frame["score"].to_numpy(np.float64)
     result: dict[str, Any] = {"mode": mode, "target": target.name, "accounts": len(codes), "bad": int(labels.sum())}
     result.update(

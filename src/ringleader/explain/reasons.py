@@ -33,7 +33,7 @@ def contribution_table(inputs: Inputs, contributions: Contributions, code: int) 
     for name, amount in zip(contributions.names, contributions.amounts[0], strict=True):
         row: dict[str, Any] = {"input": name, "kind": contributions.unit, "contribution": float(amount)}
         if name in inputs.names:
-            column = inputs.values[:, inputs.names.index(name)]
+            column = inputs.column(name)
             row |= {"kind": inputs.groups[name], "sentence": inputs.sentence(name, code), "value": float(column[code])}
             row |= {"typical": float(np.median(column)), "above": float((column < column[code]).mean())}
         else:

@@ -89,6 +89,15 @@ class Inputs:
         """(n_k, F): all columns in one table."""
         return frozen(_side_by_side(self.blocks)) if len(self.blocks) > 1 else self.blocks[0]
 
+    def column(self, name: str) -> Floats:
+        """(n_k,): one column, where it lies: the table of all would be a copy."""
+        j = self.names.index(name)
+        for block in self.blocks:
+            if j < block.shape[1]:
+                break
+            j -= block.shape[1]
+        return block[:, j]
+
     @property
     def unranked(self) -> Floats:
         """The columns behind those whose ranks are known."""
@@ -108,7 +117,7 @@ class Inputs:
             return self.behaviour.sentence(name, code)
         if self.groups[name] in WORDLESS:
             return self.descriptions[name]
-        return f"{self.descriptions[name]}: {self.values[code, self.names.index(name)]:.3g}"
+        return f"{self.descriptions[name]}: {self.column(name)[code]:.3g}"
 
     def without(self, groups: Iterable[str]) -> Inputs:
         """The same less some groups."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Codes, Floats
 from ringleader.judge.scorer import Scorer
 from ringleader.known.labels import Target
 from ringleader.signals import Signals
@@ -23,13 +23,42 @@ BATCH, CELLS_AT_ONCE = 1 << 20, 1 << 22
 SCORE_COLUMNS = ("rank", "entity", "score", "probability", "lower", "upper", "evidence", "reviews", "label")
 
 
-def scores_by_code(signals: Signals, mode: int, scorer: Scorer, target: Target | None) -> pd.DataFrame:
-    """One row for each entity of a mode, in the order of the codes, without a rank."""
+def scores_by_code(
+    signals: Signals, mode: int, scorer: Scorer, target: Target | None, codes: Codes | None = None
+) -> pd.DataFrame:
+    """One row for each entity of a mode, in the order of the codes, without a rank; of some of them by their codes."""
+    some = np.arange(signals.tensor.shape[mode]) if codes is None else codes
+    frame = score_columns(signals, mode, scorer, target, codes)
+    frame.insert(0, "entity", signals.tensor.vocabularies[mode].decode(some))
+    return frame
+
+
+def score_columns(
+    signals: Signals, mode: int, scorer: Scorer, target: Target | None, codes: Codes | None = None
+) -> pd.DataFrame:
+    """The same without the names, which are most of the memory of a table of millions."""
     import pandas as pd
 
-    frame = pd.DataFrame({"entity": signals.tensor.vocabularies[mode].decode(np.arange(signals.tensor.shape[mode]))})
+    frame = pd.DataFrame(index=range(signals.tensor.shape[mode] if codes is None else len(codes)))
     for name, column in _columns(signals, mode, scorer, target).items():
-        frame[name] = column
+        frame[name] = column if codes is None else column[codes]
+    return frame
+
+
+def first_ranked(signals: Signals, mode: int, scorer: Scorer, target: Target | None, named: int) -> pd.DataFrame:
+    """``ranked(scores_by_code(...))`` with the names of the first alone; those of the others are None."""
+    import pandas as pd
+
+    columns = _columns(signals, mode, scorer, target)
+    order = np.lexsort((-columns["evidence"], -columns["score"]))
+    frame = pd.DataFrame(index=range(len(order)))
+    frame["rank"] = np.arange(1, len(order) + 1)
+    names = np.full(len(order), None, object)
+    names[:named] = signals.tensor.vocabularies[mode].decode(order[:named])
+    frame["entity"] = names
+    for name in SCORE_COLUMNS[2:]:
+        own = name if name in columns else "value"
+        frame[own] = columns[own][order]
     return frame
 
 

@@ -35,7 +35,7 @@ FEWEST = 20
 
 
 def scores(frame: pd.DataFrame, mode: str, target: str | None) -> Scores:
-    """Where the entities of a mode lie; ``frame`` is what ``model.scores`` gives."""
+    """Where the entities of a mode lie; ``frame`` is what ``model.scores`` gives, names aside."""
     name = column_of(frame)
     values = frame[name].to_numpy(np.float64)
     known = _known(frame, values)
@@ -104,8 +104,8 @@ def judged(model: RingDetector, truth: Labels, mode: str, target: str | None) ->
     chosen = next((t for t in there if t.name == "abuse"), there[0])
     unseen = ~np.isin(chosen.codes, known_codes(model, k))
     own = chosen.name if chosen.name in model.snapshot_.target_names(mode) else None
-    score = model.scores_by_code(mode, own)["score"].to_numpy(np.float64)
-    return (chosen.values[unseen] > 0).astype(np.float64), score[chosen.codes[unseen]], chosen.name
+    score = model.snapshot_.scores_by_code(mode, own, chosen.codes[unseen])["score"].to_numpy(np.float64)
+    return (chosen.values[unseen] > 0).astype(np.float64), score, chosen.name
 
 
 def heldout(model: RingDetector, truth: Any = None) -> Labels:

@@ -20,7 +20,7 @@ from ringleader.report import about
 from ringleader.report.accounts import Accounts, first_accounts
 from ringleader.report.context import Context, Fact, HeldOut, RankingSection, Table
 from ringleader.report.groups import core_section, odds, people
-from ringleader.report.ranking import TOP, Subject, alike, ranking, subjects
+from ringleader.report.ranking import TOP, Subject, alike, first_of, ranking, subjects
 from ringleader.report.since import changes
 from ringleader.runtime.machine import return_memory
 from ringleader.snapshot.parts import is_large
@@ -55,7 +55,9 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
     command, notes = about.command(model, report)
     listed = cores[:CORES_LISTED]
     frame = _with_verdicts(model, listed)
-    by_code = {mode: model.scores_by_code(mode) for mode in dict.fromkeys(m for core in cores for m in core.members)}
+    by_code = {
+        mode: model.snapshot_.score_columns(mode) for mode in dict.fromkeys(m for core in cores for m in core.members)
+    }
     source = about.source_name(report)
     return Context(
         title=f"Ringleader report{f' on {source}' if source else ''}",
@@ -93,7 +95,7 @@ def build(model: RingDetector, since: RingDetector | None = None) -> Context:
 
 
 def _first_accounts(model: RingDetector, ranked: list[Subject]) -> list[tuple[str, Any, str | None]]:
-    first = [(s.mode, s.name, model.scores(s.mode, s.name)["entity"].head(TOP).tolist()) for s in ranked if s.main]
+    first = [(s.mode, s.name, first_of(model, s, TOP)) for s in ranked if s.main]
     return first_accounts(first)
 
 
@@ -249,7 +251,7 @@ def _real(model: RingDetector) -> HeldOut:
         mode = model.tensor_.modes[target.mode]
         if len(target.codes) < 3 or target.name not in model.snapshot_.target_names(mode):
             continue
-        scores = model.scores_by_code(mode, target.name)["score"].to_numpy(np.float64)[target.codes]
+        scores = model.snapshot_.scores_by_code(mode, target.name, target.codes)["score"].to_numpy(np.float64)
         if np.ptp(scores) > 0 and np.ptp(target.values) > 0:
             counts.append(len(target.codes))
             rank = float(spearmanr(scores, target.values).statistic)

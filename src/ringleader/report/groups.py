@@ -19,7 +19,7 @@ DOUBTED = 0.5
 
 
 def core_section(model: RingDetector, core: Core, accounts: Accounts, scores: dict[str, pd.DataFrame]) -> CoreSection:
-    """One core. scores : by mode, what ``scores_by_code`` gives, to judge its members."""
+    """One core. scores : by mode, what ``score_columns`` gives, to judge its members."""
     tensor = model.tensor_
     frame = Cores((core,)).frame(tensor).iloc[0]
     first, last = frame["first"], frame["last"]

@@ -52,7 +52,7 @@ def subjects(model: RingDetector) -> list[Subject]:
 
 def ranking(model: RingDetector, subject: Subject, key: str, accounts: Accounts) -> RankingSection:
     """The first entities of a mode, as the page shows them."""
-    frame = model.scores(subject.mode, subject.name)
+    frame = model.snapshot_.first_ranked(subject.mode, subject.name, FIRST)
     column = column_of(frame)
     first = frame.head(TOP if subject.main else OTHER_TOP)
     k = model.tensor_.mode_index(subject.mode)
@@ -83,9 +83,15 @@ def heading(subject: Subject) -> str:
     return f"{mode[:1].upper()}{plural(mode)[1:]} to look at first{about}"
 
 
+def first_of(model: RingDetector, subject: Subject, most: int) -> list[Any]:
+    """The entities that come first."""
+    named: list[Any] = model.snapshot_.first_ranked(subject.mode, subject.name, most)["entity"].head(most).tolist()
+    return named
+
+
 def alike(model: RingDetector, subject: Subject, main: Subject) -> bool:
     """Whether nearly the same entities come first for two targets of a mode."""
-    one, other = (model.scores(s.mode, s.name)["entity"].head(OTHER_TOP) for s in (subject, main))
+    one, other = (first_of(model, s, OTHER_TOP) for s in (subject, main))
     return len(set(one) & set(other)) >= SAME * min(OTHER_TOP, len(one))
 
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ringleader.arrays import Floats, Numbers, frozen
+from ringleader.arrays import Codes, Floats, Numbers, frozen
 from ringleader.cores import Core, Cores, CoreSettings, find_cores
 from ringleader.cores.verdict import CoreVerdict, verdicts
 from ringleader.errors import SettingsError
 from ringleader.explain import Account, Explanation, account, explain
 from ringleader.judge import Contributions, Head, Inputs, JointHeads, Judge, LabelFree, Scorer, choose_scorer
-from ringleader.judge.scores import ranked, ranked_batches, scores_by_code
+from ringleader.judge.scores import first_ranked, ranked, ranked_batches, score_columns, scores_by_code
 from ringleader.known.covariates import AlignedCovariates, UserCovariates
 from ringleader.known.labels import DEFAULT_TARGET, AlignedLabels, Labels, Target, unmatched
 from ringleader.model.config import ModelConfig
@@ -295,10 +295,20 @@ class Snapshot:
             return self.scorer(k, name).inputs
         return self.judge.inputs(k, name, None if self.judged else False)
 
-    def scores_by_code(self, mode: int | str, name: str | None = None) -> pd.DataFrame:
-        """One row for each entity of a mode, in the order of the codes."""
+    def scores_by_code(self, mode: int | str, name: str | None = None, codes: Codes | None = None) -> pd.DataFrame:
+        """One row for each entity of a mode, in the order of the codes; of some of them by their codes."""
         k = self.tensor.mode_index(mode)
-        return scores_by_code(self.signals, k, self.scorer(k, name), self.target(k, name))
+        return scores_by_code(self.signals, k, self.scorer(k, name), self.target(k, name), codes)
+
+    def score_columns(self, mode: int | str, name: str | None = None) -> pd.DataFrame:
+        """The same without the names."""
+        k = self.tensor.mode_index(mode)
+        return score_columns(self.signals, k, self.scorer(k, name), self.target(k, name))
+
+    def first_ranked(self, mode: int | str, name: str | None, named: int) -> pd.DataFrame:
+        """As ``scores``, with the names of the first ``named`` alone: in a fraction of the memory."""
+        k = self.tensor.mode_index(mode)
+        return first_ranked(self.signals, k, self.scorer(k, name), self.target(k, name), named)
 
     def scores(self, mode: int | str, name: str | None = None) -> pd.DataFrame:
         """The same, most suspicious first."""
