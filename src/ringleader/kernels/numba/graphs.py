@@ -1,6 +1,6 @@
 """Compiled products of sparse graphs with a few columns of numbers, with the bits of SciPy's: nothing is fused."""
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return, arg-type"
 from __future__ import annotations
 
 from collections.abc import Callable
