@@ -11,11 +11,12 @@ import sys
 import numpy as np
 
 from ringleader.counters import stream_key
-from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
+from ringleader.kernels.burst_layout import ActiveTimes, BurstRule, FoundBursts, ReviewTimes, Rhythms
 from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
 from ringleader.kernels.protocol import Backend, get_backend
 from ringleader.kernels.topic_layout import TopicRows
+from ringleader.kernels.way_layout import ReviewWays
 
 RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
 
@@ -97,6 +98,39 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
     made["largest_bursts"] = list(_bursts(backend, rng))
     made["stable_order"] = [backend.stable_order(tuples[:, 0], sizes[0])]
     made |= _pairs(backend, rng)
+    return made | _signals(backend, rng)
+
+
+def _signals(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
+    codes, others, which = rng.integers(0, 5, 27), rng.integers(0, 4, 27).astype(np.int16), rng.integers(0, 9, 27)
+    numbers, weights = rng.normal(size=27), rng.integers(1, 4, 27).astype(float)
+    made = {"weighted_sums": [*backend.weighted_sums(codes, others, weights, numbers, (6, 4))]}
+    made["counts_of_pairs"] = [backend.counts_of_pairs(codes, others, (6, 4))]
+    made["middles"] = [backend.middles(np.sort(codes), numbers, 6)]
+    largest = np.zeros(27)
+    backend.keep_larger(largest, rng.permutation(27), numbers, which)
+    made["keep_larger"] = [largest]
+    table, total = rng.normal(size=(8, 3)), np.zeros((2, 27))
+    for levels, own in ((codes, total[0]), (codes[:5], total[1, :5])):  # as many as levels, and fewer
+        backend.add_curve(numbers[:3], table, np.ascontiguousarray(table.T), 0.3, levels.astype(np.uint16), own)
+    made["add_curve"] = [total]
+    ways = ReviewWays(*rng.choice([0.0, 0.5, 2.0], (5, 27)), rng.random(27), rng.random(27) < 0.7)
+    made["way_sums"] = [*backend.way_sums(ways, (0.3, 1.5), codes, others, (6, 4))]
+    around = np.zeros(27)
+    backend.add_others(codes, rng.integers(0, 3, 27).astype(np.int8), ways.loud, 6, around)
+    made["add_others"] = [around]
+    own, other = rng.random((9, 5)), rng.random((6, 5))
+    counts = np.zeros((9, 5)), np.zeros((6, 5))
+    backend.topic_counts_of_both(np.arange(0, 28, 3), codes.astype(np.int32), own, other, *counts)
+    made["topic_counts_of_both"] = [*counts]
+    keys, where = np.unique(rng.integers(0, 60, 27), return_inverse=True)
+    entity, bins = np.divmod(keys, 12)
+    times = ActiveTimes(entity, bins, np.linspace(0, 1, 13))
+    made["excess_around"] = [backend.excess_around(times, where, weights, 1, 1.0)]
+    seen = np.bincount(where, weights=weights)
+    rhythms = Rhythms(*np.zeros((4, 5), np.int64), np.zeros(5), np.zeros(5))
+    backend.rhythms(times, seen, np.bincount(entity, weights=seen, minlength=5), rhythms)
+    made["rhythms"] = [*rhythms]
     return made
 
 

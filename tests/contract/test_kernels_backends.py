@@ -28,6 +28,7 @@ from ringleader.kernels.layout import (
 )
 from ringleader.kernels.numba import blocks as numba_blocks
 from ringleader.kernels.numba import bursts as numba_bursts
+from ringleader.kernels.numba import curves as numba_curves
 from ringleader.kernels.numba import draws as numba_draws
 from ringleader.kernels.numba import entries as numba_entries
 from ringleader.kernels.numba import graphs as numba_graphs
@@ -37,6 +38,7 @@ from ringleader.kernels.numba import matrices as numba_matrices
 from ringleader.kernels.numba import pairs as numba_pairs
 from ringleader.kernels.numba import ranked as numba_ranked
 from ringleader.kernels.numba import topics as numba_topics
+from ringleader.kernels.numba import ways as numba_ways
 from ringleader.kernels.protocol import Backend, DivisibleBackend, get_backend
 from ringleader.kernels.reference import blocks as reference
 
@@ -386,5 +388,5 @@ def test_the_disk_cache_knows_every_file_it_compiles() -> None:
     names = ("dual.py", "elementary.py", "lanes.py", "lanes_compiled.py", "solve.py", "sums.py", "work.py")
     checksum = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()[:12]
     modules = numba_blocks, numba_bursts, numba_draws, numba_entries, numba_graphs, numba_grouped, numba_logarithms
-    for module in (*modules, numba_matrices, numba_pairs, numba_ranked, numba_topics):
+    for module in (*modules, numba_curves, numba_matrices, numba_pairs, numba_ranked, numba_topics, numba_ways):
         assert checksum == module.COMPILED_FROM, f"write COMPILED_FROM = {checksum!r} into {module.__name__}"

@@ -19,7 +19,8 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.errors import SettingsError
 from ringleader.kernels.eigen import symmetric_eigen
 from ringleader.kernels.elementary import ndtri
-from ringleader.kernels.tiles import product, times_vector, vector_times
+from ringleader.kernels.protocol import loaded_kernels
+from ringleader.kernels.tiles import FEW, product, times_vector, vector_times
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather, together
 from ringleader.shares.order import rank_values
@@ -288,17 +289,29 @@ class Layout:
         population : of how many entities these are some; the last bits depend on it
         """
         total = np.full(len(levels), weights[0])
-        for _, amounts in self._curves(levels, weights, population):
-            total += amounts
+        kernels = loaded_kernels() if self.knots < FEW else None
+        if kernels is None or (len(levels) if population is None else population) < CURVE:
+            for _, amounts in self._curves(levels, weights, population):
+                total += amounts
+            return total
+        table = basis_table(self.knots)
+        for j, name in enumerate(self.inputs):
+            columns, base = self._columns_and_base(j, weights)
+            kernels.add_curve(weights[columns], table, _turned(self.knots), base, levels[:, name], total)
         return total
+
+    def _columns_and_base(self, j: int, weights: Floats) -> tuple[Numbers, float]:
+        """Where the columns of input ``inputs[j]`` stand, and what they add on average."""
+        columns = self.columns(j)[0]
+        return columns, float((self.centre[columns] * weights[columns]).sum())
 
     def _curves(self, levels: Levels, weights: Floats, population: int | None = None) -> Iterator[tuple[int, Floats]]:
         """Each input that varies, and what it adds, (m,)."""
         count = len(levels) if population is None else population
         for j, name in enumerate(self.inputs):
-            columns, table = self.columns(j)
-            base = float((self.centre[columns] * weights[columns]).sum())
+            columns, base = self._columns_and_base(j, weights)
             if count < CURVE:
+                table = basis_table(self.knots)
                 yield int(name), times_vector(table[levels[:, name]], weights[columns]) - base
             else:  # the curve first, then where each entity is on it
                 curve = vector_times(weights[columns], _turned(self.knots)) - base

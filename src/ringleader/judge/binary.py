@@ -23,6 +23,7 @@ from ringleader.judge.posterior import (
     fit_logistic,
     learn_variances,
     left_out,
+    turn,
 )
 from ringleader.judge.prevalence import (
     HIGH_PREVALENCE,
@@ -93,9 +94,11 @@ def fit_binary(
         prior = prior_of(layout, at_strength(settings, len(known)))
         return _evidence_head(table, why, settings, prior, layout, known, values)
     rows = layout.rows(table.population.levels(known))
+    turned = turn(rows)
 
     def fit(prior: Prior, start: Floats, to_the_end: bool) -> Posterior:
-        return fit_logistic(rows, label, prior, start, settings.max_iterations if to_the_end else 1)
+        most = settings.max_iterations if to_the_end else 1
+        return fit_logistic(rows, label, prior, start, most, turned=turned)
 
     def learn(settings: HeadSettings) -> tuple[Posterior, Prior, bool]:
         learning = learning_of(layout, settings, groups or None, len(inputs))

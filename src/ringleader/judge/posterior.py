@@ -92,28 +92,37 @@ def gradient(rows: Floats, label: Floats, prior: Prior, weights: Floats, psi: Fl
 
 
 def fit_logistic(
-    rows: Floats, label: Floats, prior: Prior, start: Floats, max_iterations: int, trace: list[float] | None = None
+    rows: Floats,
+    label: Floats,
+    prior: Prior,
+    start: Floats,
+    max_iterations: int,
+    trace: list[float] | None = None,
+    turned: Floats | None = None,
 ) -> Posterior:
-    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it."""
+    """The mode and its Laplace covariance. The objective never falls; ``trace`` collects it.
+
+    turned : ``turn(rows)``, where it is known.
+    """
     weights, psi = start, times_vector(rows, start)
     value = log_posterior(rows, label, prior, start, psi)
-    joint = _joint(rows, prior) if _few(rows) else None
-    inverse, gap, reused = invert(rows, fisher_weight(psi), prior, joint), np.inf, False
+    known = _joint(rows, prior) if _few(rows) else turn(rows) if turned is None else turned
+    inverse, gap, reused = invert(rows, fisher_weight(psi), prior, known), np.inf, False
     for taken in range(max_iterations):
         if trace is not None:
             trace.append(value)
         slope, before = gradient(rows, label, prior, weights, psi), gap
         reused = before < NEAR
         if taken and not reused:
-            inverse = invert(rows, fisher_weight(psi), prior, joint)
+            inverse = invert(rows, fisher_weight(psi), prior, known)
         change, gap = _step(inverse, slope)
         if reused and gap * FASTER > before:
-            inverse, reused = invert(rows, fisher_weight(psi), prior, joint), False
+            inverse, reused = invert(rows, fisher_weight(psi), prior, known), False
             change, gap = _step(inverse, slope)
         ahead = times_vector(rows, weights + change)
         new = log_posterior(rows, label, prior, weights + change, ahead)
         if new < value and gap >= CLOSE:
-            change = invert(rows, expected_omega(psi), prior, joint).solve(slope)
+            change = invert(rows, expected_omega(psi), prior, known).solve(slope)
             ahead = times_vector(rows, weights + change)
             new = log_posterior(rows, label, prior, weights + change, ahead)
         if new < value:  # at the last digit
@@ -122,7 +131,7 @@ def fit_logistic(
         if gap < CLOSE:
             break
     # The last step was tiny where it converged, so the inverse before it serves, unless it is that of an earlier one.
-    return Posterior(weights, psi, invert(rows, fisher_weight(psi), prior, joint) if reused else inverse, value, gap)
+    return Posterior(weights, psi, invert(rows, fisher_weight(psi), prior, known) if reused else inverse, value, gap)
 
 
 def _step(inverse: Inverse, slope: Floats) -> tuple[Floats, float]:
@@ -153,14 +162,17 @@ class Inverse(Protocol):
 
 
 class ByWeights:
-    """C from a (P, P) block: plain, and the one to use where there are more labels than weights."""
+    """C from a (P, P) block: plain, and the one to use where there are more labels than weights.
 
-    def __init__(self, rows: Floats, curvature: Floats, prior: Prior) -> None:
-        self.rows, self.curvature, self.prior = rows, curvature, prior
+    turned : ``turn`` of the rows, where it is known.
+    """
+
+    def __init__(self, rows: Floats, curvature: Floats, prior: Prior, turned: Floats | None = None) -> None:
+        self.rows, self.curvature, self.prior, self.turned = rows, curvature, prior, turned
 
     @found_once
     def factor(self) -> Floats:
-        block = gram(self.rows, self.curvature)
+        block = gram(self.rows, self.curvature, self.turned)
         block[np.diag_indices_from(block)] += 1 / self.prior.variance
         return inverse_factor(block)
 
@@ -212,9 +224,16 @@ class ByLabels:
         return np.asarray(np.maximum(np.diag(self.joint) - np.square(self._halved(self.joint)).sum(axis=0), 0.0))
 
 
-def invert(rows: Floats, curvature: Floats, prior: Prior, joint: Floats | None = None) -> Inverse:
-    """The same C by the smaller block. joint : X V X', which is the same for every curvature, where it is known."""
-    return ByLabels(rows, curvature, prior, joint) if _few(rows) else ByWeights(rows, curvature, prior)
+def invert(rows: Floats, curvature: Floats, prior: Prior, known: Floats | None = None) -> Inverse:
+    """The same C by the smaller block. known : what is the same for every curvature, where somebody has it: X V X' of
+    few rows, ``turn(X)`` of many.
+    """
+    return ByLabels(rows, curvature, prior, known) if _few(rows) else ByWeights(rows, curvature, prior, known)
+
+
+def turn(rows: Floats) -> Floats:
+    """The rows turned over, (P, M), in one piece."""
+    return np.ascontiguousarray(rows.T)
 
 
 def _few(rows: Floats) -> bool:

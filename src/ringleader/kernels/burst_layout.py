@@ -43,3 +43,30 @@ class FoundBursts(NamedTuple):
     seen: Floats  # reviews in the window
     expected: Floats  # reviews to be expected there
     start: Numbers  # first bin of the window
+
+
+class ActiveTimes(NamedTuple):
+    """When entities have reviews: distinct (entity, bin), sorted, and when the whole market has them.
+
+    before : (n_bins + 1,) share of the market's reviews before each bin, and 1
+    """
+
+    entity: Numbers  # (rows,)
+    bins: Numbers  # (rows,)
+    before: Floats
+
+
+class Rhythms(NamedTuple):
+    """How the reviews of each entity lie over its life, (n,) each; zeros where it has none.
+
+    first, last : bins with a review. gap : most bins from one of them to the next. active : how many there are
+    together : sum of c (c - 1) over its bins with c reviews
+    unsteady : sum of c^2 / e, where its volume, spread like the market's over its life, lets expect e
+    """
+
+    first: Numbers
+    last: Numbers
+    gap: Numbers
+    active: Numbers
+    together: Floats
+    unsteady: Floats

@@ -8,10 +8,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ringleader.arrays import Codes, Factors, Floats, Numbers
 from ringleader.errors import DeviceError, SettingsError
-from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
+from ringleader.kernels.burst_layout import ActiveTimes, BurstRule, FoundBursts, ReviewTimes, Rhythms
 from ringleader.kernels.layout import Blocks, Grouped, OwnedDraws, Rule, Statistics, Terms, View
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, MetBefore, OftenMet, PairRule
 from ringleader.kernels.topic_layout import TopicRows
+from ringleader.kernels.way_layout import ReviewWays
 from ringleader.runtime.machine import processors
 
 
@@ -112,6 +113,11 @@ class Backend(Protocol):
     ) -> None:
         """Fill ``counts`` of the rows ``span``: entries of a row, each divided among topics."""
 
+    def topic_counts_of_both(
+        self, offsets: Numbers, columns: Codes, own: Floats, other: Floats, counts: Floats, other_counts: Floats
+    ) -> None:
+        """``topic_counts`` of all rows, and of the entries seen from their columns, in one pass."""
+
     def drawn_to_items(
         self, authors: Codes, items: Codes, topics: TopicRows, drawn: Floats, span: tuple[int, int]
     ) -> None:
@@ -120,8 +126,27 @@ class Backend(Protocol):
     def largest_bursts(self, times: ReviewTimes, rule: BurstRule, largest: FoundBursts) -> None:
         """Fill ``largest`` with the window in which the reviews of each kind of every entity stand out most."""
 
+    def way_sums(
+        self, ways: ReviewWays, worth: tuple[float, float], codes: Codes, others: Any, sizes: tuple[int, int]
+    ) -> tuple[Floats, Floats]:
+        """Parts of the suspicion of the reviews that count by code, (size, 5); all, of all reviews, by another code."""
+
+    def add_others(self, places: Numbers, sides: Any, loud: Floats, count: int, made: Floats) -> None:
+        """Add to ``made`` the mean loudness of the others at the place of each review, on its side."""
+
+    def excess_around(self, times: ActiveTimes, where: Any, weights: Floats, half: int, prior: float) -> Floats:
+        """How far the reviews of its entity within ``half`` bins of each cell exceed what is to be expected there."""
+
+    def rhythms(self, times: ActiveTimes, seen: Floats, volume: Floats, made: Rhythms) -> None:
+        """Fill ``made``: how the reviews of each entity lie over its life."""
+
     def sums_by_code(self, codes: Any, values: Any, size: int) -> Floats:
         """Sums of values (n,) or (n, m) by their codes, which are below ``size``: (size, ...), added as they come."""
+
+    def weighted_sums(
+        self, codes: Any, others: Any, weights: Floats, values: Any, sizes: tuple[int, int]
+    ) -> tuple[Floats, Floats]:
+        """Sums of weights times values, (n,) each, by two codes of each, which are below ``sizes``, as they come."""
 
     def sums_of_rows(self, codes: Any, places: Any, rows: Floats, size: int) -> Floats:
         """Sums by code, below ``size``, of the row at each place of ``rows`` (m, K): (size, K), added as they come."""
@@ -131,6 +156,20 @@ class Backend(Protocol):
 
     def top_sums(self, codes: Any, values: Floats, size: int, most: int) -> Floats:
         """Sums of the ``most`` largest values of each code below ``size``, largest first, values below 0 as 0."""
+
+    def add_curve(
+        self, weights: Floats, table: Floats, turned: Floats, base: float, levels: Any, total: Floats
+    ) -> None:
+        """Add to ``total`` (n,) where each level is on the curve table @ weights - base; turned : table'."""
+
+    def counts_of_pairs(self, first: Any, second: Any, sizes: tuple[int, int]) -> Floats:
+        """How often each pair of codes, which are below ``sizes``, occurs: ``sizes`` whole numbers."""
+
+    def keep_larger(self, most: Floats, places: Any, values: Floats, which: Any) -> None:
+        """Raise ``most`` at each of some places to the value of number ``which``, where that is larger."""
+
+    def middles(self, codes: Any, values: Any, size: int) -> Floats:
+        """The lower and the upper middle one of the values of each code below ``size``, (size, 2); codes ascend."""
 
     def dense_ranks(self, numbers: Any, size: int) -> tuple[Numbers, Numbers]:
         """Distinct numbers, from 0 and below ``size``, ascending, and the rank of each among them."""

@@ -102,13 +102,15 @@ def row_lengths(make_rows: Callable[[slice], npt.NDArray[np.float32]], count: in
     return np.concatenate([*Threads().map(lengths, range(0, count, PART)), np.zeros(0)])
 
 
-def gram(rows: Floats, weight: Floats) -> Floats:
-    """rows' diag(weight) rows, symmetric."""
+def gram(rows: Floats, weight: Floats, turned: Floats | None = None) -> Floats:
+    """rows' diag(weight) rows, symmetric. turned : rows' in one piece, where somebody has it: to turn takes a fifth."""
     from ringleader.kernels.numba import matrices
 
-    scaled = rows * np.sqrt(weight)[:, None]
+    root = np.sqrt(weight)
+    scaled = rows * root[:, None]
     made = np.empty((rows.shape[1], rows.shape[1]))
-    matrices.mirror(_added_up(scaled.T, _packed(scaled), matrices.UPPER), made)
+    left = scaled.T if turned is None else turned * root
+    matrices.mirror(_added_up(left, _packed(scaled), matrices.UPPER), made)
     return made
 
 
@@ -150,6 +152,20 @@ def graph_times(graph: Any, numbers: Floats) -> Floats:
     product_of = graphs.by_rows if graph.format == "csr" else graphs.by_columns
     parts = (graph.indptr, graph.indices, graph.data, np.asarray(numbers, np.float64))
     product_of(*(read_only(np.ascontiguousarray(part)) for part in parts), made)
+    return made
+
+
+def graph_through(graph: Any, numbers: Floats) -> Floats:
+    """``graph_times(graph.T, graph_times(graph, numbers))`` of a graph by rows, with its bits, in one pass."""
+    from ringleader.kernels.numba import graphs
+
+    if graph.format != "csr" or numbers.shape[1] != graphs.WIDTH:
+        return graph_times(graph.T, graph_times(graph, numbers))
+    if len(numbers) != graph.shape[1]:
+        raise ValueError(f"through a graph of shape {graph.shape} with numbers of shape {numbers.shape}")
+    made = np.zeros(numbers.shape)
+    parts = (graph.indptr, graph.indices, graph.data, np.asarray(numbers, np.float64))
+    graphs.through_rows(*(read_only(np.ascontiguousarray(part)) for part in parts), made)
     return made
 
 

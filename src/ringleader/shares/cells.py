@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ringleader.arrays import Codes, Floats, Numbers, frozen
+from ringleader.kernels.protocol import loaded_kernels
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
-from ringleader.shares.runs import Runs, halved_sums, run_length, sums_by_code
+from ringleader.shares.runs import MANY_VALUES, Runs, halved_sums, run_length, sums_by_code
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
@@ -206,10 +207,28 @@ class CellShare:
 
     def cell_total(self, values: Array) -> Floats:
         """The sum over all cells of values of the cells held here, (n, ...): (...)."""
+        return self._runs(self.mode).total(self.cell_runs()[0], values)
+
+    def cell_runs(self) -> tuple[Array, int]:
+        """Of each cell held here the run of its entity, and how many runs there are here."""
         runs = self._runs(self.mode)
         if self._cell_runs is None:
             self._cell_runs = runs.of(self.own_codes(self.mode)).astype(np.int16)
-        return runs.total(self._cell_runs, values)
+        return self._cell_runs, runs.count
+
+    def joined(self, sums: Floats) -> Floats:
+        """The sum over all cells of what was added up by run."""
+        return self._runs(self.mode).joined(sums)
+
+    def weighted_sums(self, codes: Array, weights: Floats, values: Array, size: int) -> tuple[Floats, float]:
+        """Sums of weights times values of the cells held here by their codes, (size,), and ``cell_total`` of them."""
+        kernels = loaded_kernels() if len(values) >= MANY_VALUES else None
+        if kernels is None:
+            weighted = weights * values
+            return sums_by_code(codes, weighted, size), float(self.cell_total(weighted))
+        runs, count = self.cell_runs()
+        sums, leaves = kernels.weighted_sums(codes, runs, weights, values, (size, count))
+        return sums, float(self.joined(leaves))
 
     def entity_sums(self, mode: int, values: Array) -> Floats:
         """Sums of values of the cells held here (the home share) over the entities of a mode owned here, (n_own,).

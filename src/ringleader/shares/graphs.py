@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ringleader.arrays import Bools, Floats, Numbers
 from ringleader.kernels.protocol import get_backend
-from ringleader.kernels.tiles import LANES, graph_times
+from ringleader.kernels.tiles import LANES, graph_through, graph_times
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, sent_to_owners
 
@@ -40,13 +40,23 @@ class OwnedRows:
     def __matmul__(self, numbers: Floats) -> Floats:
         """(n_own, ...) from (m_own, ...): each process gives the numbers of its own entities."""
         read = self._lookup.rows(numbers)
-        if read.ndim == 2 and read.shape[1] and read.shape[1] % LANES == 0 and self.matrix.format in ("csr", "csc"):
+        if _in_lanes(read) and self.matrix.format in ("csr", "csc"):
             return graph_times(self.matrix, read)
         return np.asarray(self.matrix @ read)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one process has all rows."""
+        return self._lookup.alone
 
     def sums(self) -> Floats:
         """The sum of each row, (n_own,)."""
         return np.asarray(self.matrix.sum(axis=1)).reshape(-1)
+
+
+def _in_lanes(numbers: Floats) -> bool:
+    """Whether numbers have as many columns as compiled products take."""
+    return numbers.ndim == 2 and numbers.shape[1] > 0 and numbers.shape[1] % LANES == 0
 
 
 class OwnedGraph(NamedTuple):
@@ -54,6 +64,18 @@ class OwnedGraph(NamedTuple):
 
     there: OwnedRows
     back: OwnedRows
+
+    def through(self, numbers: Floats) -> Floats:
+        """``there @ (back @ numbers)``; in one pass where one process has both, by rows of the first of them."""
+        there, back = self.there.matrix, self.back.matrix
+        if self.alone and back.format == "csr" and there.format == "csc" and _in_lanes(numbers):
+            return graph_through(back, numbers)
+        return self.there @ (self.back @ numbers)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one process has all of it: then each is the other's transpose."""
+        return self.there.alone and self.back.alone
 
 
 def both_ways(peers: Peers, rows: sparse.csr_array, first: Numbers, second: Numbers) -> OwnedGraph:

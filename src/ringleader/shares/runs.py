@@ -51,15 +51,15 @@ class Runs:
     def total(self, runs: Array, values: Array) -> Floats:
         """The sum over everything of values (n, ...), each of a run, (...)."""
         columns = values.reshape(len(values), *([math.prod(values.shape[1:])] if values.ndim > 1 else []))
-        return self._joined(sums_by_code(runs, columns, self.count).reshape(self.count, *values.shape[1:]))
+        return self.joined(sums_by_code(runs, columns, self.count).reshape(self.count, *values.shape[1:]))
 
     def products(self, codes: Array, left: Floats, right: Floats) -> Floats:
         """The sum over everything of the outer products of left (n, K) and right (n, L), (K, L); codes ascend."""
         begin = self.first // self.length
         edges = np.searchsorted((codes + np.int64(self.first)) // self.length, np.arange(begin, begin + self.count + 1))
-        return self._joined(outer_products(edges, left, right))
+        return self.joined(outer_products(edges, left, right))
 
-    def _joined(self, leaves: Floats) -> Floats:
+    def joined(self, leaves: Floats) -> Floats:
         """The sum of the leaves of all processes: one for each of the runs here."""
         if self.peers.count == 1:
             return tree_sum(leaves)

@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from ringleader.arrays import Bools, Codes, Floats, Numbers
 from ringleader.kernels.elementary import log, surprise
+from ringleader.kernels.protocol import loaded_kernels
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, as_share
+from ringleader.shares.runs import MANY_VALUES
 from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -113,6 +115,14 @@ def _loudest(
     return loudest
 
 
+def _added_up(numbers: Floats, rows: Bools) -> Floats:
+    """The sum of some rows of whole numbers, none of which is copied."""
+    total = np.zeros(numbers.shape[1])
+    for row in np.flatnonzero(rows):
+        total += numbers[row]
+    return total
+
+
 def came_for_one(who: Codes, items: Codes, n_actors: int) -> Bools:
     """Whether the author of each cell has reviewed nothing but its item, (n_cells,)."""
     some = np.zeros(n_actors, np.int64)
@@ -137,8 +147,13 @@ def _crowds(share: CellShare, places: Places, distinct: Numbers, crowd: Numbers,
     """distinct : item and window of each crowd, as one number. crowd, kinds : of each cell, (n_cells,); below size."""
     item, window = np.divmod(distinct, places.n_windows)
     in_window = share.count(np.bincount(places.windows, minlength=places.n_windows))
-    numbers = np.bincount(kinds * len(distinct) + crowd, minlength=size * len(distinct)).reshape(size, len(distinct))
-    return Crowds(numbers.astype(np.float64), item - share.own(share.mode)[0], (in_window / share.n_cells)[window])
+    kernels = loaded_kernels() if len(crowd) >= MANY_VALUES else None
+    if kernels is not None:
+        numbers = kernels.counts_of_pairs(kinds, crowd, (size, len(distinct)))
+    else:
+        counts = np.bincount(kinds * len(distinct) + crowd, minlength=size * len(distinct))
+        numbers = counts.reshape(size, len(distinct)).astype(np.float64)
+    return Crowds(numbers, item - share.own(share.mode)[0], (in_window / share.n_cells)[window])
 
 
 def counted(share: CellShare, crowds: Crowds, side: int) -> tuple[Floats, Floats]:
@@ -159,7 +174,7 @@ def counted(share: CellShare, crowds: Crowds, side: int) -> tuple[Floats, Floats
 def _counted_alike(share: CellShare, crowds: Crowds, kinds: Bools) -> tuple[Floats, Floats, int]:
     """The same of some kinds, without those of other opinions; and how many strangers of these kinds there are."""
     strange = np.arange(len(kinds)) & 1 == 1
-    count, customers = (crowds.numbers[kinds & chosen].sum(axis=0) for chosen in (strange, ~strange))
+    count, customers = (_added_up(crowds.numbers, kinds & chosen) for chosen in (strange, ~strange))
     in_all = np.bincount(crowds.item, weights=count)[crowds.item]
     elsewhere = (in_all - count) * crowds.of_all / np.maximum(1.0 - crowds.of_all, 1e-9)
     strangers, others = (share.count(int(part.sum())) for part in (count, customers))

@@ -8,21 +8,25 @@ that a little in every review, as honest people of one taste have it, is less th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ringleader.arrays import Bools, Floats, Numbers, frozen
 from ringleader.kernels.elementary import exp, expm1, log1p, ndtri
+from ringleader.kernels.protocol import loaded_kernels
+from ringleader.kernels.way_layout import ReviewWays
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.order import rank_values
-from ringleader.shares.runs import sums_by_code
+from ringleader.shares.runs import MANY_VALUES, sums_by_code
 from ringleader.signals.evidence import ReviewEvidence, excess
 from ringleader.signals.lockstep import Lockstep, find_sides
-from ringleader.signals.lockstep.meetings import Places, cuts_on, ranks
+from ringleader.signals.lockstep.meetings import cuts_on, ranks
 from ringleader.signals.strangers import Strangers
 from ringleader.tensor.sparse import SparseTensor
 
@@ -88,7 +92,8 @@ class ReviewRatios(NamedTuple):
         acts : whether it is for those who act. To others a campaign says nothing: its reviews are their own.
         """
         ratio = self.ratio()
-        own, loud = self.loudness(), log1p(ratio)
+        loud = log1p(ratio)
+        own = self._with_evidence(loud)
         around = CAMPAIGN * self.campaign if acts else np.zeros(len(own))
         whole = own + around
         strangers = (self.strangers > 0) & (self.strangers == ratio)
@@ -103,7 +108,10 @@ class ReviewRatios(NamedTuple):
 
     def loudness(self) -> Floats:
         """What speaks against each review itself: log(1 + ratio), and what evidence adds to it."""
-        return np.asarray(log1p(self.ratio()) * (1.0 + EVIDENCE_WITH * self.evidence))
+        return self._with_evidence(log1p(self.ratio()))
+
+    def _with_evidence(self, loud: Floats) -> Floats:
+        return np.asarray(loud * (1.0 + EVIDENCE_WITH * self.evidence))
 
 
 def beside_each_other(cells: CellShare) -> Threads:
@@ -121,13 +129,19 @@ def review_ratios(
         reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
     )
     beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
-    finders = (broad_lockstep, unexplained)
-    broad, unlikely = beside_each_other(as_share(cells)).map(lambda find: find(cells, lockstep), finders)
+    beside, items = beside_each_other(as_share(cells)), _items(cells, lockstep)
+    gathered: list[list[GatheredPlaces]] | None = None
+    if beside.count > 1 and items:  # else they are gathered again, so that one position at a time has memory
+        gathered = beside.map(lambda item: list(gather_places(cells, lockstep, item)), items)
+    of_first = None if gathered is None else gathered[0]
+    finders: list[Callable[[], Floats]]
+    finders = [lambda: broad_lockstep(cells, lockstep), lambda: unexplained(cells, lockstep, of_first)]
+    broad, unlikely = beside.map(lambda find: find(), finders)
     together = broad * unlikely
     agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
     ways = together, np.where(fair, strangers.ratios, 0.0), attack, agrees, np.zeros(len(attack))
     ratios = ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ways))
-    return ratios._replace(campaign=frozen(campaigns(cells, lockstep, ratios.loudness())))
+    return ratios._replace(campaign=frozen(campaigns(cells, lockstep, ratios.loudness(), gathered)))
 
 
 def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
@@ -158,56 +172,88 @@ def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Float
     return np.asarray(there.move(made, home))
 
 
-def unexplained(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:
+class GatheredPlaces(NamedTuple):
+    """Where the cells stand at one position of the windows: at an item, in a window."""
+
+    size: int  # places with a cell
+    places: Numbers  # (n_cells,), the place of each
+
+
+def gather_places(cells: SparseTensor | CellShare, lockstep: Lockstep, item: int) -> Iterator[GatheredPlaces]:
+    """Where the cells of an item mode stand, for each position of the windows of lockstep."""
+    there = as_share(cells).by(item)
+    for places in cuts_on(there.tensor, lockstep.actor, item, lockstep.settings):
+        distinct, place = ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
+        yield GatheredPlaces(len(distinct), place)
+
+
+def _items(cells: SparseTensor | CellShare, lockstep: Lockstep) -> tuple[int, ...]:
+    home = as_share(cells)
+    return lockstep.roles(home.tensor).items if home.n_cells else ()
+
+
+def unexplained(
+    cells: SparseTensor | CellShare, lockstep: Lockstep, gathered: Sequence[GatheredPlaces] | None = None
+) -> Floats:
     """What of each review's lockstep neither its author's taste nor the crowd explains, (n_cells,), from 0 to 1.
 
     An item that the author's taste draws to it exp(pull) times as often as others says as much less; and where many
     review, some of them have met elsewhere by chance: the root of how many they are says how surprising one more is.
+
+    gathered : ``gather_places`` of the first item mode, where it is known.
     """
     home = as_share(cells)
     item = lockstep.roles(home.tensor).items[0]
-    there = home.by(item)
-    sizes = [_reviews_there(places) for places in cuts_on(there.tensor, lockstep.actor, item, lockstep.settings)]
-    return np.asarray(exp(-lockstep.pull) / np.sqrt(there.move(np.mean(sizes, axis=0), home)))
+    number, positions = np.zeros(home.by(item).tensor.n_cells), 0
+    for size, place in gather_places(cells, lockstep, item) if gathered is None else gathered:
+        number += np.bincount(place, minlength=size)[place]
+        positions += 1
+    number /= positions
+    return np.asarray(exp(-lockstep.pull) / np.sqrt(home.by(item).move(number, home)))
 
 
-def _reviews_there(places: Places) -> Floats:
-    """How many reviews the item of each cell has in its window, (n_cells,)."""
-    distinct, place = _places(places)
-    return np.asarray(np.bincount(place, minlength=len(distinct))[place], np.float64)
-
-
-def _places(places: Places) -> tuple[Numbers, Numbers]:
-    """Item and window as one number, ascending, and the rank of each cell's among them."""
-    return ranks(places.items.astype(np.int64) * places.n_windows + places.windows)
-
-
-def campaigns(cells: SparseTensor | CellShare, lockstep: Lockstep, loudness: Floats) -> Floats:
+def campaigns(
+    cells: SparseTensor | CellShare,
+    lockstep: Lockstep,
+    loudness: Floats,
+    gathered: Sequence[Sequence[GatheredPlaces]] | None = None,
+) -> Floats:
     """How suspicious the others' reviews are where each review stands, (n_cells,): who is paid goes where others are.
 
     The mean loudness of all reviews that its item has in its window on its side of the ratings, where its own counts as
     silent and other reviews of its author as others'; the mean over the positions of the windows, and the largest over
     items. It is 0 for ratings of neither side.
+
+    gathered : ``gather_places`` of every item mode, where they are known.
     """
     home = as_share(cells)
     high, low = find_sides(home, lockstep.actor, lockstep.settings)
     side = np.where(high, 0, np.where(low, 1, 2)).astype(np.int8)
+    items = _items(cells, lockstep)
 
-    def around(item: int) -> Floats:
-        there = home.by(item)
+    def around(at: int) -> Floats:
+        there = home.by(items[at])
         loud, on = home.move(loudness, there), home.move(side, there)
-        taken, positions = on < 2, list(cuts_on(there.tensor, lockstep.actor, item, lockstep.settings))
-        others = np.zeros(len(loud))
-        for places in positions:
-            place = _places(places)[1] * 2 + np.minimum(on, 1)
-            size = int(place.max(initial=0)) + 1
-            count = sums_by_code(place, taken, size)
-            total = sums_by_code(place, loud * taken, size)
-            others += taken * np.maximum(total[place] - loud, 0.0) / np.maximum(count[place], 1.0)
-        return np.asarray(there.move(others / len(positions), home))
+        others, positions = np.zeros(len(loud)), 0
+        for size, place in gather_places(cells, lockstep, items[at]) if gathered is None else gathered[at]:
+            _add_others(place, on, loud, size, others)
+            positions += 1
+        return np.asarray(there.move(others / positions, home))
 
-    items = lockstep.roles(home.tensor).items if home.n_cells else ()
-    return np.asarray(np.maximum.reduce([np.zeros(len(loudness)), *beside_each_other(home).map(around, items)]))
+    made = beside_each_other(home).map(around, range(len(items)))
+    return np.asarray(np.maximum.reduce([np.zeros(len(loudness)), *made]))
+
+
+def _add_others(places: Numbers, sides: npt.NDArray[np.int8], loud: Floats, count: int, made: Floats) -> None:
+    """Add to each review on a side, 0 or 1, the mean loudness of those at its place on its side, where its own is 0."""
+    kernels = loaded_kernels() if len(loud) >= MANY_VALUES else None
+    if kernels is not None:
+        kernels.add_others(places, sides, loud, count, made)
+        return
+    taken, place = sides < 2, places * 2 + np.minimum(sides, 1)
+    number = sums_by_code(place, taken, 2 * count)
+    total = sums_by_code(place, loud * taken, 2 * count)
+    made += taken * np.maximum(total[place] - loud, 0.0) / np.maximum(number[place], 1.0)
 
 
 class Suspicion(NamedTuple):
@@ -237,13 +283,33 @@ def entity_ways(
         does not hurt them.
     """
     home = as_share(cells)
-    reviews = home.degrees(mode) + FEW
-    parts = ratios.parts(acts=fair is None)
-    if fair is not None or home.tensor.rating_mode is None:
-        del parts["attack"]  # without ratings there are no bad ones
-    if fair is not None:
-        parts = {way: part * fair for way, part in parts.items()}
-    return {f"suspicion_{way}": home.entity_sums(mode, part) / reviews for way, part in parts.items()}
+    reviews, acts = home.degrees(mode) + FEW, fair is None
+    names = ["lockstep", "strangers", "attack", "evidence", *(["campaign"] if acts else [])]
+    added = _added_ways(home, mode, ratios, fair)
+    if added is not None:
+        sums = dict(zip(names, added[0].T, strict=False))
+    else:
+        parts = ratios.parts(acts=acts)
+        sums = {way: home.entity_sums(mode, part if fair is None else part * fair) for way, part in parts.items()}
+    if not acts or home.tensor.rating_mode is None:
+        del sums["attack"]  # without ratings there are no bad ones
+    return {f"suspicion_{way}": part / reviews for way, part in sums.items()}
+
+
+def _added_ways(
+    home: CellShare, mode: int, ratios: ReviewRatios, fair: Bools | None = None
+) -> tuple[Floats, float] | None:
+    """``ReviewRatios.parts`` of the reviews that count by entity, (n_k, 5), and the sum of those of all reviews; None
+    where they are to be found and added up one by one.
+    """
+    kernels = loaded_kernels() if home.alone and len(ratios.lockstep) >= MANY_VALUES else None
+    if kernels is None or home.tensor.vocabularies[mode].kind != "id":
+        return None
+    every = np.ones(len(ratios.lockstep), np.bool_) if fair is None else fair
+    ways, worth = ReviewWays(*ratios, log1p(ratios.ratio()), every), CAMPAIGN if fair is None else 0.0
+    runs, number = home.cell_runs()
+    sums, leaves = kernels.way_sums(ways, (EVIDENCE_WITH, worth), home.own_codes(mode), runs, (home.size(mode), number))
+    return sums, float(home.joined(leaves))
 
 
 def own_suspicion(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRatios) -> Floats:
@@ -258,7 +324,9 @@ def believed_unseen(cells: SparseTensor | CellShare, mode: int, ratios: ReviewRa
     cells : all, or those held here; then it is of the entities that this process owns.
     """
     home = as_share(cells)
-    market = float(home.cell_total(reduce(np.add, ratios.parts().values()))) / max(home.n_cells, 1)
+    added = _added_ways(home, mode, ratios)
+    total = float(home.cell_total(reduce(np.add, ratios.parts().values()))) if added is None else added[1]
+    market = total / max(home.n_cells, 1)
     return np.asarray(FEW * UNSEEN * market / (home.degrees(mode) + FEW))
 
 

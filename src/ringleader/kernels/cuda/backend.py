@@ -84,8 +84,12 @@ class CudaBackend:
         self.stable_order, self.support_of_groups = host.stable_order, host.support_of_groups
         self.often_met, self.lockstep_of_met = host.often_met, host.lockstep_of_met
         self.topic_counts, self.sums_by_code = host.topic_counts, host.sums_by_code
+        self.way_sums, self.add_others, self.counts_of_pairs = host.way_sums, host.add_others, host.counts_of_pairs
+        self.topic_counts_of_both = host.topic_counts_of_both
+        self.keep_larger, self.middles, self.add_curve = host.keep_larger, host.middles, host.add_curve
         self.largest_bursts, self.top_sums, self.number_places = host.largest_bursts, host.top_sums, host.number_places
         self.distinct_pairs, self.drawn_to_items = host.distinct_pairs, host.drawn_to_items
+        self.excess_around, self.rhythms, self.weighted_sums = host.excess_around, host.rhythms, host.weighted_sums
         self.dense_ranks, self.sums_of_rows, self.halved_sums = host.dense_ranks, host.sums_of_rows, host.halved_sums
         every = [DeviceCopies(device) for device in self.devices]
         self._copies, self._streaming, self._replicas = every[0], Streaming(every), Replicas(every)

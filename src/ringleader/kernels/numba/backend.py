@@ -23,6 +23,7 @@ from ringleader.kernels.layout import (
 )
 from ringleader.kernels.numba import blocks as compiled_blocks
 from ringleader.kernels.numba import bursts as compiled_bursts
+from ringleader.kernels.numba import curves as compiled_curves
 from ringleader.kernels.numba import draws as compiled_draws
 from ringleader.kernels.numba import entries as compiled_entries
 from ringleader.kernels.numba import grouped as compiled_grouped
@@ -30,6 +31,7 @@ from ringleader.kernels.numba import logarithms as compiled_logarithms
 from ringleader.kernels.numba import pairs as compiled_pairs
 from ringleader.kernels.numba import ranked as compiled_ranked
 from ringleader.kernels.numba import topics as compiled_topics
+from ringleader.kernels.numba import ways as compiled_ways
 from ringleader.kernels.single_block import head_moments
 from ringleader.kernels.tree import part_level, tree_sum
 from ringleader.runtime.executor import Threads
@@ -50,10 +52,16 @@ class NumbaBackend(HostArrays):
     name = "numba"
     head_moments = staticmethod(head_moments)
     largest_bursts = staticmethod(compiled_bursts.largest_bursts)
+    excess_around = staticmethod(compiled_bursts.excess_around)
+    rhythms = staticmethod(compiled_bursts.rhythms)
     sums_by_code = staticmethod(compiled_grouped.sums_by_code)
+    weighted_sums = staticmethod(compiled_grouped.weighted_sums)
     sums_of_rows = staticmethod(compiled_grouped.sums_of_rows)
     halved_sums = staticmethod(compiled_grouped.halved_sums)
     top_sums = staticmethod(compiled_grouped.top_sums)
+    keep_larger = staticmethod(compiled_grouped.keep_larger)
+    counts_of_pairs = staticmethod(compiled_grouped.counts_of_pairs)
+    middles = staticmethod(compiled_ranked.middles)
     dense_ranks = staticmethod(compiled_grouped.dense_ranks)
     number_places = staticmethod(compiled_ranked.number_places)
     distinct_pairs = staticmethod(compiled_grouped.distinct_pairs)
@@ -63,7 +71,11 @@ class NumbaBackend(HostArrays):
     lockstep_of_met = staticmethod(compiled_pairs.lockstep_of_met)
     support_of_groups = staticmethod(compiled_pairs.support_of_groups)
     topic_counts = staticmethod(compiled_topics.topic_counts)
+    topic_counts_of_both = staticmethod(compiled_topics.topic_counts_of_both)
     drawn_to_items = staticmethod(compiled_topics.drawn_to_items)
+    way_sums = staticmethod(compiled_ways.way_sums)
+    add_others = staticmethod(compiled_ways.add_others)
+    add_curve = staticmethod(compiled_curves.add_curve)
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

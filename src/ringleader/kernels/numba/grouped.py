@@ -47,6 +47,54 @@ def _add_numbers(codes: Any, values: Any, sums: Any) -> bool:
 
 
 @compiled
+def _add_weighted(codes: Any, others: Any, weights: Any, values: Any, sums: Any, totals: Any) -> bool:
+    """Add weights times values to sums by codes, and to totals by others; False where one is none of these."""
+    for i in range(len(codes)):
+        code, other = codes[i], others[i]
+        if code < 0 or code >= len(sums) or other < 0 or other >= len(totals):
+            return False
+        number = weights[i] * values[i]
+        sums[code] += number
+        totals[other] += number
+    return True
+
+
+def weighted_sums(codes: Any, others: Any, weights: Any, values: Any, sizes: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Sums of weights times values, (n,) each, by two codes of each, which are below ``sizes``, as they come.
+
+    Same as: ``reference.grouped.weighted_sums``.
+    """
+    sums, totals = np.zeros(sizes[0]), np.zeros(sizes[1])
+    numbers = np.ascontiguousarray(values, None if values.dtype == np.bool_ else np.float64)
+    parts = (codes, others, np.ascontiguousarray(weights, np.float64), numbers)
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(f"{len(codes)} and {len(others)} codes of {len(values)} values and {len(weights)} weights")
+    if not _add_weighted(*(read_only(np.ascontiguousarray(part)) for part in parts), sums, totals):
+        _check(codes, values, sizes[0])
+        _check(others, weights, sizes[1])
+    return sums, totals
+
+
+@compiled
+def _count_pairs(first: Any, second: Any, counts: Any) -> None:
+    for i in range(len(first)):
+        counts[first[i], second[i]] += 1.0
+
+
+def counts_of_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> Floats:
+    """How often each pair of codes, which are below ``sizes``, occurs: ``sizes`` whole numbers.
+
+    Same as: ``reference.grouped.counts_of_pairs``.
+    """
+    counts = np.zeros(sizes)
+    if len(first):
+        _check(first, second, sizes[0])
+        _check(second, first, sizes[1])
+        _count_pairs(*(read_only(np.ascontiguousarray(codes)) for codes in (first, second)), counts)
+    return counts
+
+
+@compiled
 def _add_rows(codes: Any, values: Any, sums: Any) -> bool:
     """The same of values (n, m) and sums (size, m)."""
     for i in range(len(codes)):
@@ -171,6 +219,25 @@ def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
 
 
 @compiled
+def _keep_larger(most: Any, places: Any, values: Any, which: Any) -> None:
+    for i in range(len(places)):
+        value = values[which[i]]
+        if value > most[places[i]]:
+            most[places[i]] = value
+
+
+def keep_larger(most: Floats, places: Any, values: Any, which: Any) -> None:
+    """Raise ``most`` at each of some places to the value of number ``which``, where that is larger.
+
+    Same as: ``reference.grouped.keep_larger``.
+    """
+    if len(places):
+        _check(places, which, len(most))
+        _check(which, places, len(values))
+        _keep_larger(most, *(read_only(np.ascontiguousarray(part)) for part in (places, values, which)))
+
+
+@compiled
 def _rank(numbers: Any, places: Any, ranks: Any) -> int:
     for i in range(len(numbers)):
         places[numbers[i]] = 1
@@ -255,22 +322,22 @@ def _sort_merging(codes: Any, places: Any, begin: int, end: int, copies: Any) ->
 
 
 @compiled
-def _number_pairs(first: Any, second: Any, begins: Any, one: Any, two: Any, where: Any) -> int:
+def _number_pairs(first: Any, second: Any, begins: Any, one: Any, two: Any, where: Any, memory: Any) -> int:
     """Fill ``where`` with the number of each pair, and ``one`` and ``two`` with the pairs of these numbers, ascending,
     of which there are so many.
 
-    begins : (size + 1,) zeros, memory.
+    begins : (size + 1,) zeros, memory. memory : (4, n), of NumPy, which asks for large pages
     """
     for i in range(len(first)):
         begins[first[i] + 1] += 1
     for code in range(1, len(begins)):
         begins[code] += begins[code - 1]
-    codes, places = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
+    codes, places = memory[0], memory[1]
     for i in range(len(first)):  # afterwards begins are ends
         at = begins[first[i]]
         codes[at], places[at] = second[i], i
         begins[first[i]] += 1
-    copies, table = np.empty((2, 0), np.int32), np.zeros(0, np.int32)
+    copies, table = memory[2:], np.zeros(0, np.int32)
     begin, count = 0, 0
     for code in range(len(begins) - 1):
         end = begins[code]
@@ -284,8 +351,6 @@ def _number_pairs(first: Any, second: Any, begins: Any, one: Any, two: Any, wher
             _sort_few(codes, places, begin, end)
         elif not ascends:
             width = np.int64(most) - least + 1
-            if not copies.shape[1]:
-                copies = np.empty((2, len(first)), np.int32)
             if width <= NEAR * (end - begin):
                 if width > len(table):
                     table = np.zeros(2 * width, np.int32)
@@ -311,7 +376,8 @@ def distinct_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> tuple[Num
     if len(first):
         _check(first, second, sizes[0])
         _check(second, first, sizes[1])
-    count = _number_pairs(first, second, np.zeros(sizes[0] + 1, np.int32), one, two, where)
+    begins, memory = np.zeros(sizes[0] + 1, np.int32), np.empty((4, len(first)), np.int32)
+    count = _number_pairs(first, second, begins, one, two, where, memory)
     return one[:count].copy(), two[:count].copy(), where
 
 

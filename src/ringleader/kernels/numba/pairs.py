@@ -242,8 +242,8 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
     Same as: ``reference.pairs.support_of_groups``.
     """
     n = len(groups.actor_offsets) - 1
-    inside = np.zeros(n, np.bool_)
-    ties = np.zeros(n, np.float64)
+    ties = np.zeros(n, np.float64)  # below 0 of members of the group
+    columns, amounts = start(graph.columns), start(graph.values)
     tied = np.empty(n, np.int32)
     for g in range(span[0], span[1]):
         first, last = groups.offsets[g], groups.offsets[g + 1]
@@ -255,12 +255,17 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
                 support[groups.spots[q]] = 0.0
             continue
         for q in range(first, last):
-            inside[groups.members[q]] = True
+            ties[groups.members[q]] = -1.0
         for q in range(first, last):
+            ahead = graph.offsets[groups.members[min(q + 2, last - 1)]]
+            for line in range(0, 4 * LINE, LINE):
+                fetch(amounts, ahead + line)
+            fetch(columns, ahead)
+            fetch(columns, ahead + 2 * LINE)
             j = groups.members[q]
             for e in range(graph.offsets[j], graph.offsets[j + 1]):
                 k = graph.columns[e]
-                if not inside[k]:
+                if ties[k] >= 0.0:
                     if ties[k] == 0.0:
                         tied[n_tied] = k
                         n_tied += 1
@@ -269,11 +274,11 @@ def support_of_groups(groups: Groups, graph: Graph, support: Any, span: tuple[in
             i = groups.members[q]
             total = 0.0
             for e in range(graph.offsets[i], graph.offsets[i + 1]):
-                k = graph.columns[e]
-                if not inside[k]:
-                    total += min(graph.values[e], max(ties[k] - graph.values[e], 0.0))
+                others = ties[graph.columns[e]]
+                if others > 0.0:
+                    total += min(graph.values[e], max(others - graph.values[e], 0.0))
             support[groups.spots[q]] = total
         for q in range(first, last):
-            inside[groups.members[q]] = False
+            ties[groups.members[q]] = 0.0
         for m in range(n_tied):
             ties[tied[m]] = 0.0

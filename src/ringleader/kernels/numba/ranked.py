@@ -1,4 +1,4 @@
-"""Compiled ranks of numbers, which are sorted by the digits of their bits: without NumPy's passes and its lock."""
+"""Compiled ranks of numbers, which are sorted by the digits of their bits, and the middle ones of many short lists."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ DIGIT, DIGITS = 11, 6
 """Bits that are sorted by in one pass, and passes that go through all 64."""
 SIZE = 1 << DIGIT
 SIGN, LAST, ZERO = np.uint64(1 << 63), np.uint64(SIZE - 1), np.uint64(0)
+FEW = 24
+"""Values that are sorted by moving each to where it belongs."""
 CANDIDATES = 31
 """Numbers, about, whose middle one is taken for the most frequent."""
 
@@ -112,3 +114,45 @@ def number_places(values: Any) -> tuple[Floats, Floats, Floats]:
     bits = distinct.view(np.uint64)
     count = _rank(read_only(own), read_only(own.view(np.uint64)), float(common[0]), key, places, bits, distinct_places)
     return places, distinct[:count].copy(), distinct_places[:count].copy()
+
+
+@compiled
+def _sort_values(values: Any, begin: int, end: int) -> None:
+    """Sort a range of values: few by moving each to where it belongs, others as NumPy does."""
+    if end - begin > FEW:
+        values[begin:end].sort()
+        return
+    for i in range(begin + 1, end):
+        value, at = values[i], i
+        while at > begin and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+
+
+@compiled
+def _middles(codes: Any, values: Any, middles: Any) -> None:
+    begin = 0
+    while begin < len(codes):
+        code, end = codes[begin], begin
+        while end < len(codes) and codes[end] == code:
+            end += 1
+        _sort_values(values, begin, end)
+        middles[code, 0] = values[begin + (end - begin - 1) // 2]
+        middles[code, 1] = values[begin + (end - begin) // 2]
+        begin = end
+
+
+def middles(codes: Any, values: Any, size: int) -> Floats:
+    """The lower and the upper middle one of the values of each code below ``size``, (size, 2); 0 where it has none.
+
+    codes : (n,), ascending.
+
+    Same as: ``reference.grouped.middles``.
+    """
+    made = np.zeros((size, 2))
+    if len(codes):
+        if len(codes) != len(values) or codes[0] < 0 or codes[-1] >= size:
+            raise ValueError(f"{len(codes)} codes from {codes[0]} to {codes[-1]} of {len(values)} values, size {size}")
+        _middles(read_only(np.ascontiguousarray(codes)), np.array(values, np.float64), made)
+    return made

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from ringleader.kernels.numba.elementary import OUTER
-from ringleader.kernels.numba.lanes import fetch, start
+from ringleader.kernels.numba.lanes import after, fetch, lane, load, spread, start, store
 from ringleader.kernels.topic_layout import TopicRows
 
 COMPILED_FROM = "ca5d5b6c94a7"
@@ -59,6 +59,53 @@ def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, 
                     total[k] += other[c, k] * inverse
         for k in range(len(total)):
             counts[r, k] = own[r, k] * total[k]
+
+
+@compiled
+def topic_counts_of_both(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, other_counts: Any) -> None:
+    """``topic_counts`` of all rows, and of the entries seen from their columns, (m, K), in one pass.
+
+    Same as: ``reference.topics.topic_counts_of_both``.
+    """
+    size, last = own.shape[1], len(columns) - 1
+    whole = size // 4 * 4
+    rows, into, total = start(other), start(other_counts), np.empty(size, np.float64)
+    sums = start(total)
+    for c in range(len(other)):
+        for k in range(size):
+            other_counts[c, k] = 0.0
+    for r in range(len(own)):
+        mine = after(start(own), r * size)
+        for k in range(size):
+            total[k] = 0.0
+        for e in range(offsets[r], offsets[r + 1]):
+            later = np.int64(columns[min(e + AHEAD, last)]) * size
+            for k in range(0, size, LINE):
+                fetch(rows, later + k)
+                fetch(into, later + k)
+            place = np.int64(columns[e]) * size
+            there, here = after(rows, place), after(into, place)
+            part = spread(0.0)
+            for k in range(0, whole, 4):
+                part = part + load(mine, k) * load(there, k)
+            first = lane(part, 0)
+            for k in range(whole, size):
+                first += own[r, k] * other[columns[e], k]
+            chance = (first + lane(part, 1)) + (lane(part, 2) + lane(part, 3))
+            if chance > 0.0:
+                inverse = 1.0 / chance
+                every = spread(inverse)
+                for k in range(0, whole, 4):
+                    store(sums, k, load(sums, k) + load(there, k) * every)
+                    store(here, k, load(here, k) + load(mine, k) * every)
+                for k in range(whole, size):
+                    total[k] += other[columns[e], k] * inverse
+                    other_counts[columns[e], k] += own[r, k] * inverse
+        for k in range(size):
+            counts[r, k] = own[r, k] * total[k]
+    for c in range(len(other)):
+        for k in range(size):
+            other_counts[c, k] = other[c, k] * other_counts[c, k]
 
 
 @compiled

@@ -7,7 +7,7 @@ from ringleader.kernels.checks import check_blocks, check_cells, check_codes, ch
 from ringleader.kernels.host_arrays import HostArrays
 from ringleader.kernels.layout import Blocks, Rule, Statistics, Terms, View
 from ringleader.kernels.reference import blocks as reference
-from ringleader.kernels.reference import bursts, grouped, pairs, topics
+from ringleader.kernels.reference import bursts, grouped, pairs, topics, ways
 from ringleader.kernels.single_block import head_moments
 
 
@@ -26,16 +26,26 @@ class ReferenceBackend(HostArrays):
     lockstep_of_met = staticmethod(pairs.lockstep_of_met)
     support_of_groups = staticmethod(pairs.support_of_groups)
     largest_bursts = staticmethod(bursts.largest_bursts)
+    excess_around = staticmethod(bursts.excess_around)
+    rhythms = staticmethod(bursts.rhythms)
     sums_by_code = staticmethod(grouped.sums_by_code)
+    weighted_sums = staticmethod(grouped.weighted_sums)
     sums_of_rows = staticmethod(grouped.sums_of_rows)
     halved_sums = staticmethod(grouped.halved_sums)
     top_sums = staticmethod(grouped.top_sums)
+    keep_larger = staticmethod(grouped.keep_larger)
+    counts_of_pairs = staticmethod(grouped.counts_of_pairs)
+    middles = staticmethod(grouped.middles)
     dense_ranks = staticmethod(grouped.dense_ranks)
     number_places = staticmethod(grouped.number_places)
     distinct_pairs = staticmethod(grouped.distinct_pairs)
     stable_order = staticmethod(pairs.stable_order)
     topic_counts = staticmethod(topics.topic_counts)
+    topic_counts_of_both = staticmethod(topics.topic_counts_of_both)
     drawn_to_items = staticmethod(topics.drawn_to_items)
+    way_sums = staticmethod(ways.way_sums)
+    add_others = staticmethod(ways.add_others)
+    add_curve = staticmethod(ways.add_curve)
 
     def sweep_blocks(
         self, view: View, blocks: Blocks, rule: Rule, terms: Terms, statistics: Statistics, cavity: Floats

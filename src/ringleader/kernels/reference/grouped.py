@@ -17,6 +17,12 @@ def sums_by_code(codes: Any, values: Any, size: int) -> Floats:
     return np.asarray(np.stack(sums, axis=1) if sums else np.zeros((size, 0)), np.float64)
 
 
+def weighted_sums(codes: Any, others: Any, weights: Any, values: Any, sizes: tuple[int, int]) -> tuple[Floats, Floats]:
+    """See ``grouped.weighted_sums``."""
+    weighted = weights * values
+    return sums_by_code(codes, weighted, sizes[0]), sums_by_code(others, weighted, sizes[1])
+
+
 def sums_of_rows(codes: Any, places: Any, rows: Any, size: int) -> Floats:
     """See ``grouped.sums_of_rows``."""
     return sums_by_code(codes, rows[places], size)
@@ -38,6 +44,26 @@ def top_sums(codes: Any, values: Any, size: int, most: int) -> Floats:
     first = np.concatenate([[0], np.cumsum(np.bincount(entity, minlength=size))])
     largest = np.arange(len(order)) - first[entity] < most
     return np.asarray(np.bincount(entity[largest], weights=values[order[largest]], minlength=size), np.float64)
+
+
+def counts_of_pairs(first: Any, second: Any, sizes: tuple[int, int]) -> Floats:
+    """See ``grouped.counts_of_pairs``."""
+    counts = np.bincount(np.asarray(first, np.int64) * sizes[1] + second, minlength=sizes[0] * sizes[1])
+    return counts.reshape(sizes).astype(np.float64)
+
+
+def keep_larger(most: Any, places: Any, values: Any, which: Any) -> None:
+    """See ``grouped.keep_larger``."""
+    np.maximum.at(most, places, values[which])
+
+
+def middles(codes: Any, values: Any, size: int) -> Floats:
+    """See ``grouped.middles``."""
+    made = np.zeros((size, 2))
+    for code in np.unique(codes):
+        own = np.sort(np.asarray(values, np.float64)[codes == code])
+        made[code] = own[(len(own) - 1) // 2], own[len(own) // 2]
+    return made
 
 
 def dense_ranks(numbers: Any, size: int) -> tuple[Numbers, Numbers]:

@@ -17,6 +17,15 @@ def topic_counts(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, 
         counts[r] = np.where(chance > 0, joint / np.where(chance > 0, chance, 1.0), 0.0).sum(axis=0)
 
 
+def topic_counts_of_both(offsets: Any, columns: Any, own: Any, other: Any, counts: Any, other_counts: Any) -> None:
+    """See ``topics.topic_counts_of_both``."""
+    topic_counts(offsets, columns, own, other, counts, (0, len(own)))
+    row = np.repeat(np.arange(len(own)), np.diff(offsets))
+    order = np.argsort(columns, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(other)))])
+    topic_counts(ends, row[order], other, own, other_counts, (0, len(other)))
+
+
 def drawn_to_items(authors: Any, items: Any, topics: TopicRows, drawn: Any, span: tuple[int, int]) -> None:
     """See ``topics.drawn_to_items``."""
     for i in range(*span):

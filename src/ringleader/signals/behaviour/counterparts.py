@@ -9,10 +9,11 @@ import numpy as np
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.elementary import log, log1p
+from ringleader.kernels.protocol import get_backend
 from ringleader.shares.cells import Lookup
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.signals.behaviour.market import HIGH, LOW, Covariate, Judged, Market, ratio
-from ringleader.signals.behaviour.time import active_weeks, largest_bursts, sum_by
+from ringleader.signals.behaviour.time import active_weeks, largest_bursts, running_counts, sum_by
 from ringleader.wording import plural
 
 FEW = 2
@@ -51,10 +52,10 @@ def counterpart_columns(market: Market, judged: Judged, j: int) -> Iterator[Cova
     busy = log1p(pairs.elsewhere)
     few = (theirs <= FEW).astype(np.float64)
     usual = share.count(int(few.sum())) / max(share.count(len(few)), 1)
-    mean = judged.mean(w, busy[where])
+    mean, typical = judged.mean_and_usual(w, busy[where])
     group = "counterpart"
     yield Covariate(f"{name}_activity", group, f"Reviews its {plural(name)} have elsewhere (mean logarithm)", mean)
-    middle = _median_log(pairs.entity, pairs.elsewhere, n, judged.usual(w, busy[where]))
+    middle = _median_log(pairs.entity, pairs.elsewhere, n, typical)
     yield Covariate(f"{name}_activity_median", group, f"Reviews its middle {name} has elsewhere (logarithm)", middle)
     number = np.bincount(pairs.entity, minlength=n)
     few_of = ratio(sum_by(pairs.entity, few, n), number, usual)
@@ -91,7 +92,7 @@ def _age(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> Ite
     sentence = f"Time since the first review of its {name}, at its reviews (mean logarithm)"
     yield Covariate(f"{name}_age", "age", sentence, judged.mean(market.weights, log1p(age)))
     sentence = f"Share of its reviews that came in the first period of its {name}"
-    yield Covariate(f"{name}_newborn", "age", sentence, judged.mean(market.weights, (age == 0).astype(np.float64)))
+    yield Covariate(f"{name}_newborn", "age", sentence, judged.mean(market.weights, age == 0))
 
 
 def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Covariate]:
@@ -102,15 +103,18 @@ def _pair_bursts(name: str, market: Market, pairs: Pairs, n: int) -> Iterator[Co
     total = max(market.reviews(), 1.0)
     chosen = [np.ones(len(pairs.where), np.bool_) if market.side is None else market.side == k for _, _, k in kinds]
     shares = [market.reviews(kind) / total for kind in chosen]
-    cells = np.flatnonzero(pairs.seen[pairs.where] > 1)  # one review is no burst
-    weeks = active_weeks(pairs.where[cells], market.bins[cells], market.calendar)
+    several = np.flatnonzero(pairs.seen > 1)  # one review is no burst
+    number = np.full(len(pairs.seen), -1, np.int32)
+    number[several] = np.arange(len(several))
+    cells = np.flatnonzero(number[pairs.where] >= 0)
+    weeks = active_weeks(number[pairs.where[cells]].astype(np.int64), market.bins[cells], market.calendar)
     weights = market.weights[cells]
-    counted = [sum_by(weeks.where, weights * kind[cells], len(weeks.keys)) for kind in chosen]
+    running = running_counts([sum_by(weeks.where, weights * kind[cells], len(weeks.keys)) for kind in chosen])
     length = market.calendar.windows[1]
-    bursts = largest_bursts(weeks, counted, shares, pairs.seen, market.calendar, length)
+    bursts = largest_bursts(weeks, running, shares, pairs.seen[several], market.calendar, length)
     for (kind, sentence, _), burst in zip(kinds, bursts, strict=True):
         z = np.zeros(n)
-        np.maximum.at(z, pairs.entity, burst.z)
+        np.maximum.at(z, pairs.entity[several], burst.z)
         yield Covariate(f"{name}_{kind}", "burst", f"Largest burst of its {sentence} with a single {name}", z)
 
 
@@ -120,7 +124,7 @@ def _crowd(name: str, market: Market, judged: Judged, j: int, pairs: Pairs) -> I
     sentence = f"How unusually many reviews alike its {plural(name)} had around its reviews (mean)"
     yield Covariate(f"{name}_crowd", "crowd", sentence, judged.mean(w, crowd))
     sentence = f"Share of its reviews that came in a crowd of reviews alike of its {name}"
-    yield Covariate(f"{name}_crowded", "crowd", sentence, judged.mean(w, (crowd > CROWDED).astype(np.float64)))
+    yield Covariate(f"{name}_crowded", "crowd", sentence, judged.mean(w, crowd > CROWDED))
     others = [market.crowds[i] for i in market.ids if i != j]
     habit = np.mean(others, axis=0) if others else crowd
     own = sum_by(pairs.where, w * habit, len(pairs.seen))
@@ -174,13 +178,8 @@ def _concentration(name: str, pairs: Pairs, volume: Floats) -> Iterator[Covariat
 
 
 def _median_log(entity: Numbers, counts: Floats, n: int, neutral: float) -> Floats:
-    """Median of log(1 + counts) of each entity; counts are whole."""
-    most = int(counts.max()) + 1 if len(counts) else 1
-    ordered = np.sort(entity * most + counts.astype(np.int64))
-    number = np.bincount(entity, minlength=n)
-    begin = np.cumsum(number) - number
-    result = np.full(n, neutral)
-    has = number > 0
-    low, high = begin + (number - 1) // 2, begin + number // 2
-    result[has] = 0.5 * (log1p(ordered[low[has]] % most) + log1p(ordered[high[has]] % most))
+    """Median of log(1 + counts) of each entity; entities ascend."""
+    middle = get_backend().middles(entity, counts, n)
+    result, has = np.full(n, neutral), np.bincount(entity, minlength=n) > 0
+    result[has] = 0.5 * (log1p(middle[has, 0]) + log1p(middle[has, 1]))
     return result

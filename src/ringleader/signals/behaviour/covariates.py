@@ -38,9 +38,9 @@ from ringleader.signals.behaviour.time import (
     Weeks,
     active_weeks,
     dispersion,
+    find_rhythms,
     largest_bursts,
-    life,
-    longest_gap,
+    running_counts,
     say_length,
     sum_by,
 )
@@ -200,29 +200,30 @@ def behaviour(cells: SparseTensor | CellShare, mode: str | int, *, market: Marke
 def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
     """Bursts and the spread of an entity's reviews over the calendar."""
     assert market.calendar is not None
-    calendar, n = market.calendar, len(volume)
+    calendar = market.calendar
     seen = sum_by(weeks.where, market.weights, len(weeks.keys))
-    kinds = [("burst", "Its reviews came in a burst", np.ones_like(market.weights))]
+    kinds, counted, shares = [("burst", "Its reviews came in a burst")], [seen], [1.0]
     if market.side is not None:
-        kinds.append(("boost_burst", "Its good reviews came in a burst", (market.side == HIGH).astype(np.float64)))
-        kinds.append(("attack_burst", "Its bad reviews came in a burst", (market.side == LOW).astype(np.float64)))
-    total = max(market.reviews(), 1.0)
-    counted = [sum_by(weeks.where, market.weights * kind[2], len(weeks.keys)) for kind in kinds]
-    shares = [market.reviews(kind[2] > 0) / total for kind in kinds]
+        kinds.append(("boost_burst", "Its good reviews came in a burst"))
+        kinds.append(("attack_burst", "Its bad reviews came in a burst"))
+        total = max(market.reviews(), 1.0)
+        for side in (HIGH, LOW):
+            chosen = market.side == side
+            counted.append(sum_by(weeks.where, market.weights * chosen, len(weeks.keys)))
+            shares.append(market.reviews(chosen) / total)
+    running = running_counts(counted)
     columns = []
     for window, length in zip(WINDOW_NAMES, calendar.windows, strict=True):
-        bursts = largest_bursts(weeks, counted, shares, volume, calendar, length)
+        bursts = largest_bursts(weeks, running, shares, volume, calendar, length)
         columns += [
             Covariate(f"{kind}_{window}", "burst", sentence, burst.z, burst)
-            for (kind, sentence, _), burst in zip(kinds, bursts, strict=True)
+            for (kind, sentence), burst in zip(kinds, bursts, strict=True)
         ]
     top = next(column.burst for column in columns if column.name == "burst_medium")
     assert top is not None
-    first, last = life(weeks, n)
-    span, gap = last - first, longest_gap(weeks, n)
-    active = np.bincount(weeks.entity, minlength=n)
+    rhythms = find_rhythms(weeks, seen, volume, calendar)
+    span, gap, active, together = rhythms.last - rhythms.first, rhythms.gap, rhythms.active, rhythms.together
     window = say_length(top.length, calendar.bin_seconds)
-    together = sum_by(weeks.entity, seen * (seen - 1.0), n)
     unit = say_length(1, calendar.bin_seconds)
     return [
         *columns,
@@ -241,7 +242,7 @@ def _rhythm(market: Market, weeks: Weeks, volume: Floats) -> list[Covariate]:
             "unsteadiness",
             "rhythm",
             "How unevenly its reviews lie over its life, the market's calendar allowed for",
-            dispersion(weeks, seen, volume, calendar),
+            dispersion(rhythms, volume, calendar),
         ),
     ]
 
@@ -251,7 +252,7 @@ def _rating(market: Market, judged: Judged, ratings: Floats, sides: Numbers, top
     w, (least, most) = market.weights, market.scale
 
     def share(chosen: npt.NDArray[np.bool_]) -> Floats:
-        return judged.mean(w, chosen.astype(np.float64))
+        return judged.mean(w, chosen)
 
     mean = judged.mean(w, ratings)
     apart = ratings - mean[judged.codes]

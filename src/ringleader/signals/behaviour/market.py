@@ -56,17 +56,19 @@ class Judged(NamedTuple):
     volume: Floats  # (n_k,), reviews of each entity
     reviews: float  # of everybody
 
-    def mean(self, weights: Floats, values: Floats) -> Floats:
+    def mean(self, weights: Floats, values: Floats | Bools) -> Floats:
         """Mean over the reviews of each entity; the market's mean for an entity without any."""
-        weighted = weights * values
-        return ratio(sum_by(self.codes, weighted, len(self.volume)), self.volume, self._of_all(weighted))
+        return self.mean_and_usual(weights, values)[0]
+
+    def mean_and_usual(self, weights: Floats, values: Floats | Bools) -> tuple[Floats, float]:
+        """The same, and the mean over all reviews."""
+        sums, total = self.share.weighted_sums(self.codes, weights, values, len(self.volume))
+        usual = total / max(self.reviews, 1.0)
+        return ratio(sums, self.volume, usual), usual
 
     def usual(self, weights: Floats, values: Floats) -> float:
         """Mean over all reviews; 0 where there are none."""
-        return self._of_all(weights * values)
-
-    def _of_all(self, weighted: Floats) -> float:
-        return float(self.share.cell_total(weighted)) / max(self.reviews, 1.0)
+        return float(self.share.cell_total(weights * values)) / max(self.reviews, 1.0)
 
 
 def judged_entities(market: Market, mode: int) -> Judged:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.burst_layout import BurstRule, FoundBursts, ReviewTimes
+from ringleader.kernels.burst_layout import ActiveTimes, BurstRule, FoundBursts, ReviewTimes, Rhythms
 from ringleader.kernels.elementary import log
+from ringleader.kernels.layout import read_only
 from ringleader.kernels.protocol import get_backend
 from ringleader.shares.cells import CellShare
 from ringleader.shares.runs import sums_by_code
@@ -58,12 +59,18 @@ class Calendar(NamedTuple):
         """Share of the market's reviews in bins first <= b < end."""
         return np.asarray(self.before[self.passed(end)] - self.before[self.passed(first)])
 
-    def share_around(self, bins: Numbers, start: int, length: int) -> Floats:
+    def share_around(self, bins: Numbers, start: int, length: int, out: Floats | None = None) -> Floats:
         """Share of the market's reviews in the ``length`` bins from each of ``bins`` + ``start``."""
+        made = np.empty(len(bins)) if out is None else out
         if self.n_bins > len(bins):
-            return self.share(bins + start, bins + start + length)
+            made[:] = self.share(bins + start, bins + start + length)
+            return made
         first = np.arange(self.n_bins) + start
-        return np.asarray(self.share(first, first + length)[bins])
+        return self.share(first, first + length).take(bins, out=made, mode="clip")  # which writes there at once
+
+    def before_each(self) -> Floats | None:
+        """(n_bins + 1,), share of the market's reviews before each bin; None where time is too long for a table."""
+        return None if self.rank is None else read_only(self.before[self.rank])
 
 
 class Burst(NamedTuple):
@@ -158,20 +165,31 @@ def near_keys(keys: Numbers, length: int) -> tuple[Numbers, Numbers]:
     return behind, ahead
 
 
+def running_counts(counted: Sequence[Floats]) -> Floats:
+    """Of each kind of review how many there are before each of the ``weeks``, and in all, (kinds, rows + 1).
+
+    counted : for each kind how many there are in each of them.
+    """
+    running = np.empty((len(counted), len(counted[0]) + 1))
+    running[:, 0] = 0.0
+    for own, kind in zip(running, counted, strict=True):
+        np.cumsum(kind, out=own[1:])
+    return running
+
+
 def largest_bursts(
-    weeks: Weeks, counted: Sequence[Floats], shares: Sequence[float], volume: Floats, calendar: Calendar, length: int
+    weeks: Weeks, running: Floats, shares: Sequence[float], volume: Floats, calendar: Calendar, length: int
 ) -> list[Burst]:
     """The window with the largest z of every entity, among those that begin or end in a bin where it has reviews.
 
-    counted : for each kind of review looked for, how many there are in each of ``weeks``.
+    running : of each kind of review looked for, see ``running_counts``.
     shares : of the market's reviews that are of each kind. Expected are volume * share * the calendar's share.
     volume : all reviews of each entity, (n,).
     """
-    n, kinds = len(volume), len(counted)
-    running = np.zeros((kinds, len(weeks.keys) + 1))
-    for own, kind in zip(running, counted, strict=True):
-        np.cumsum(kind, out=own[1:])
-    calm = np.stack([calendar.share_around(weeks.bins, start, length) for start in (0, 1 - length)])
+    n, kinds = len(volume), len(running)
+    calm = np.empty((2, len(weeks.bins)))
+    for own, start in zip(calm, (0, 1 - length), strict=True):
+        calendar.share_around(weeks.bins, start, length, own)
     z, seen, expected = (np.zeros((kinds, n)) for _ in range(3))  # apart: z is not kept
     largest = FoundBursts(z, seen, expected, np.zeros((kinds, n), np.int64))
     times = ReviewTimes(weeks.keys, weeks.entity, weeks.bins, running, volume)
@@ -186,11 +204,14 @@ def local_excess(codes: Numbers, n: int, bins: Numbers, weights: Floats, calenda
     its own life, lets expect: (others - expected) / sqrt(expected + 1). Zero for an entity's only review.
     """
     weeks = active_weeks(codes, bins, calendar)
+    half, before = max(calendar.windows[1] // 2, 1), calendar.before_each()
+    if before is not None:
+        times = ActiveTimes(read_only(weeks.entity), read_only(weeks.bins), before)
+        return get_backend().excess_around(times, read_only(weeks.where), read_only(weights), half, PRIOR)
     seen = sum_by(weeks.where, weights, len(weeks.keys))
     volume = sum_by(codes, weights, n)
     first, last = life(weeks, n)
     running = np.concatenate([[0.0], np.cumsum(seen)])
-    half = max(calendar.windows[1] // 2, 1)
     behind, ahead = near_keys(weeks.keys, half + 1)
     position = np.arange(len(weeks.keys))
     inside = running[position + ahead] - running[position + 1 - behind]
@@ -210,28 +231,40 @@ def life(weeks: Weeks, n: int) -> tuple[Numbers, Numbers]:
     return first, last
 
 
-def longest_gap(weeks: Weeks, n: int) -> Numbers:
-    """Most bins from one active bin of an entity to its next; 0 where it has only one."""
+def find_rhythms(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Rhythms:
+    """How the reviews of every entity lie over its life. seen : reviews of each of ``weeks``."""
+    n, before = len(volume), calendar.before_each()
+    if before is None:
+        return _plain_rhythms(weeks, seen, volume, calendar)
+    first, last, gap, active = np.zeros((4, n), np.int64)
+    made = Rhythms(first, last, gap, active, np.zeros(n), np.zeros(n))
+    times = ActiveTimes(read_only(weeks.entity), read_only(weeks.bins), before)
+    get_backend().rhythms(times, read_only(seen), read_only(volume), made)
+    return made
+
+
+def _plain_rhythms(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Rhythms:
+    """The same where time is too long for a table."""
+    n = len(volume)
+    first, last = life(weeks, n)
     gap = np.zeros(n, np.int64)
     same = weeks.entity[1:] == weeks.entity[:-1]
     np.maximum.at(gap, weeks.entity[1:][same], np.diff(weeks.bins)[same])
-    return gap
+    whole = np.maximum(calendar.share(first, last + 1)[weeks.entity], 1e-300)
+    expected = volume[weeks.entity] * calendar.share(weeks.bins, weeks.bins + 1) / whole
+    unsteady = sum_by(weeks.entity, seen * seen / np.maximum(expected, 1e-300), n)
+    active = np.bincount(weeks.entity, minlength=n)
+    return Rhythms(first, last, gap, active, sum_by(weeks.entity, seen * (seen - 1.0), n), unsteady)
 
 
-def dispersion(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Floats:
+def dispersion(rhythms: Rhythms, volume: Floats, calendar: Calendar) -> Floats:
     """log((chi2 + 1) / (bins)) of an entity's bins against the calendar of its own life; 0 as for steady reviewing.
 
     chi2 = sum over bins of (seen - expected)^2 / expected, with the entity's volume spread like the market's between
     its first and its last review; ``bins`` are those of its life with any review in the market.
     """
-    n = len(volume)
-    first, last = life(weeks, n)
-    whole = calendar.share(first, last + 1)
-    expected = (
-        volume[weeks.entity] * calendar.share(weeks.bins, weeks.bins + 1) / np.maximum(whole[weeks.entity], 1e-300)
-    )
-    chi2 = sum_by(weeks.entity, seen * seen / np.maximum(expected, 1e-300), n) - volume
-    bins = calendar.passed(last + 1) - calendar.passed(first)
+    chi2 = rhythms.unsteady - volume
+    bins = calendar.passed(rhythms.last + 1) - calendar.passed(rhythms.first)
     return np.asarray(log((np.maximum(chi2, 0.0) + 1.0) / np.maximum(bins, 1)))
 
 

@@ -285,16 +285,16 @@ def averaged_over_shared(share: CellShare, mode: int, other: int, restart: float
 
     Each of the two steps keeps ``1 - restart`` of what it carries.
     """
-    graph = cell_graph(share, mode, other, share.home.tensor.counts.astype(np.float64))
-    own = np.sqrt(np.asarray(graph.sum(axis=1)).reshape(-1) + SHARED_PRIOR)
-    met = share.lookup(other, graph.indices)
-    ends = met.rows(np.sqrt(share.added(other, graph.indices, graph.data) + SHARED_PRIOR))
-    graph.data /= np.repeat(own, np.diff(graph.indptr)) * ends[met.places(graph.indices)]
-    there, back = both_ways(share.peers, graph, share.bounds[mode], share.bounds[other])
+    rows = cell_graph(share, mode, other, share.home.tensor.counts.astype(np.float64))
+    own = np.sqrt(np.asarray(rows.sum(axis=1)).reshape(-1) + SHARED_PRIOR)
+    met = share.lookup(other, rows.indices)
+    ends = met.rows(np.sqrt(share.added(other, rows.indices, rows.data) + SHARED_PRIOR))
+    rows.data /= np.repeat(own, np.diff(rows.indptr)) * ends[met.places(rows.indices)]
+    graph = both_ways(share.peers, rows, share.bounds[mode], share.bounds[other])
     keep = 1 - restart
 
     def average(q: Floats) -> Floats:
-        return np.asarray(keep * (there @ (back @ q)))
+        return np.asarray(keep * graph.through(q))
 
     return average
 

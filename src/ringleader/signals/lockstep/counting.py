@@ -96,7 +96,7 @@ class _OnItems:
         where = self.cells[meetings.cells]
         with self._lock:
             for most, scores in ((self.loud, own), (self.louder, joined)):
-                most[where] = np.maximum(most[where], scores[meetings.seats])
+                get_backend().keep_larger(most, where, scores, meetings.seats)
             self.graph = _larger(self.graph, pairs)
             self.tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
 

@@ -23,6 +23,7 @@ from ringleader.kernels.topic_layout import TopicRows
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import gather
 from ringleader.shares.cells import CellShare, Lookup, as_share
+from ringleader.shares.runs import sums_by_code
 from ringleader.signals.lockstep.meetings import cuts_on, in_order, ranks
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.tensor.roles import assign_roles
@@ -45,6 +46,9 @@ NEAR = 100.0
 
 SHARED = 400_000
 """Cells from which threads share the work; of fewer they would wait for the interpreter's lock."""
+
+FEW_THREADS = 2
+"""Threads up to which one goes through the entries once, for actors and for items; more go through them twice."""
 
 ROWS = 65_536
 """Cells that a thread takes at a time."""
@@ -115,12 +119,16 @@ def find_topics(cells: SparseTensor | CellShare, actor: int, item: int, count: i
     chances = _anchors(home, (actor, item), met, graphs, popularity, count)
     shares = np.full((home.size(actor), count), 1.0 / count)
     of_actors = _entries(actors.own_codes(actor), what, home.size(actor))
-    of_items = _entries(items.own_codes(item), who, home.size(item))
+    at_once = home.alone and _threads(home.n_cells).count <= FEW_THREADS
+    of_items = None if at_once else _entries(items.own_codes(item), who, home.size(item))
     counts, by_item, mixture = np.zeros_like(shares), np.zeros_like(chances), np.zeros(count)
     every_actor, every_item = np.arange(home.size(actor)), np.arange(home.size(item))
     for _ in range(SWEEPS):
-        _divide(*of_actors, shares, met[0].rows(chances), counts)
-        _divide(*of_items, chances, met[1].rows(shares), by_item)
+        if of_items is None:
+            get_backend().topic_counts_of_both(*of_actors, shares, chances, counts, by_item)
+        else:
+            _divide(*of_actors, shares, met[0].rows(chances), counts)
+            _divide(*of_items, chances, met[1].rows(shares), by_item)
         mixture = home.total(actor, every_actor, counts)
         mixture = mixture / max(float(mixture.sum()), 1e-300)
         np.add(counts, ACTOR_PRIOR * mixture, out=shares)
@@ -191,9 +199,10 @@ def _anchors(
         inside = 0 <= anchor - item_first < len(popularity)
         own = slice(*columns.indptr[anchor - item_first : anchor - item_first + 2]) if inside else slice(0)
         known = np.concatenate(gather(home.peers, met[1].named(columns.indices[own])))
-        reviewers = np.zeros(met[1].count)
-        reviewers[known if home.alone else np.isin(met[1].codes, known)] = 1.0
-        near = columns @ (reviewers * weight_met)
+        if home.alone:  # who they are is all that counts, and they are few
+            near = _sums_of_some(rows, known, weight)
+        else:
+            near = columns @ np.where(np.isin(met[1].codes, known), weight_met, 0.0)
         near = near / max(float(home.total(item, every, near)), 1e-300)
         items[:, k] = 0.5 * near + 0.5 * popularity
         drawn = (rows @ met[0].rows(np.minimum(near / np.maximum(popularity, 1e-300), NEAR))) / activity
@@ -201,6 +210,15 @@ def _anchors(
         left[known[(known >= first) & (known < first + len(left))] - first] = 0.0
     items /= home.total(item, every, items)  # in place: another table would take as much memory again
     return items
+
+
+def _sums_of_some(rows: sparse.csr_array, some: Numbers | Codes, weight: Floats) -> Floats:
+    """The sum of some rows, ascending, times their weights, (m,). Same as: ``rows.T @ weight``, 0 of the others."""
+    length = rows.indptr[some + 1] - rows.indptr[some]
+    inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+    where = np.repeat(rows.indptr[some], length) + inside
+    values = rows.data[where] * np.repeat(weight[some], length)
+    return sums_by_code(rows.indices[where], values, rows.shape[1])
 
 
 def _first_largest(home: CellShare, mode: int, values: Floats) -> int:
