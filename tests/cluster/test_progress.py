@@ -83,6 +83,7 @@ def ended_by(error: str, *words: str) -> subprocess.CompletedProcess[str]:
         ("InputError('a\\nb')", {"event": "error", "message": "a\nb", "status": 2}),
         ("OSError(28, 'no space')", {"event": "error", "message": "no space", "status": 2}),
         ("KeyboardInterrupt('stopped; nothing')", {"event": "stopped", "message": "stopped; nothing", "status": 130}),
+        ("__import__('signal').raise_signal(15)", {"event": "stopped", "message": "stopped", "status": 143}),
     ],
 )
 def test_an_error_that_ends_a_fit_is_an_event_among_events(error: str, event: dict[str, Any]) -> None:

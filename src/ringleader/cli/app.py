@@ -105,6 +105,10 @@ class Commands(TyperGroup):
             status = STOPPED[0] if STOPPED else 130  # DuckDB makes a Ctrl-C of every signal
             say_stopped(str(stopped) or "stopped", status)
             sys.exit(status)
+        except SystemExit as ended:
+            if VOICE.events and STOPPED and ended.code == STOPPED[0]:  # a signal while nothing was learned
+                say_stopped("stopped", STOPPED[0])
+            raise
         finally:
             VOICE.quiet = False  # for who runs several commands in one process
 
