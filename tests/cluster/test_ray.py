@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from test_cluster_reading import review_files
 
 import ringleader as rl
 from ringleader.errors import InputError, SettingsError
+from ringleader.runtime.outputs import reason_of
 from ringleader.runtime.peers import Peers
 
 STORE = 100 * 2**20
@@ -111,6 +113,16 @@ def test_a_mistake_in_a_worker_names_it(workers: Any) -> None:
     with pytest.raises(ZeroDivisionError, match="by design") as mistake:
         workers.run(fail_in_one, [(), ()])
     assert mistake.value.__notes__[0].startswith("in worker 1: ")
+
+
+def test_what_the_system_said_to_a_worker_is_said_with_the_worker(workers: Any) -> None:
+    def fill(memory: dict[str, Any], peers: Peers) -> None:
+        raise OSError(errno.ENOSPC, "words of a library")
+
+    with pytest.raises(OSError) as full:
+        workers.run(fill, [(), ()])
+    assert full.value.errno == errno.ENOSPC
+    assert reason_of(full.value).startswith(f"No space left on device in worker 0 (process {workers.processes[0]}) on ")
 
 
 def test_a_local_cluster_listens_on_loopback_alone(workers: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from model_folders import folder_bytes
 from test_cluster_reading import review_files
 
 import ringleader as rl
-from ringleader.errors import WorkerLost
+from ringleader.errors import StorageError, WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.runtime import mapped
+from ringleader.runtime.outputs import error_of_worker
 from ringleader.shares import rows
 from ringleader.snapshot import pieces, place, worker_rows
 
@@ -35,7 +37,7 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("learner", "count"),
-    [("natural-gradient", 2), pytest.param("natural-gradient", 16, marks=pytest.mark.slow), ("online-em", 3)],
+    [("natural-gradient", 2), pytest.param("natural-gradient", 16, marks=pytest.mark.slow)],
 )
 def test_workers_write_the_folder_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, count: int, learner: str
@@ -89,6 +91,19 @@ def test_the_driver_writes_where_workers_cannot(
         monkeypatch.setattr("ringleader.snapshot.worker_rows._sees_lock", _blind)
     rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
     assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+
+
+def test_a_full_disk_of_a_worker_that_writes_is_said_with_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path
+) -> None:
+    def full(*arguments: Any) -> Any:
+        cause = OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+        raise error_of_worker(cause, "worker 1 (process 7) on host")
+
+    monkeypatch.setattr(ClusterLearner, "write_rows", full)
+    said = r"cannot write the model to .*: No space left on device in worker 1 \(process 7\) on host; "
+    with pytest.raises(StorageError, match=said):
+        rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
 
 
 @pytest.mark.parametrize(

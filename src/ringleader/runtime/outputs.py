@@ -159,8 +159,16 @@ def _stem(target: Path) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """Why the system refused, in its own words; libraries put theirs around them."""
-    return os.strerror(error.errno) if error.errno else str(error)
+    """Why the system refused, in its own words, and in which worker; libraries put theirs around them."""
+    return os.strerror(error.errno) + vars(error).get("where", "") if error.errno else str(error)
+
+
+def error_of_worker(error: OSError, worker: str) -> OSError:
+    """An error of a worker as one of this process, with its name."""
+    where = f" in {worker}"
+    raised = OSError(error.errno, f"{error.strerror or error}{where}")
+    vars(raised)["where"] = where
+    return raised
 
 
 def sync_file(path: Path) -> None:

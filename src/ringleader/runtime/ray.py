@@ -37,6 +37,7 @@ from ringleader.runtime.machine import (
     return_memory,
 )
 from ringleader.runtime.nodes import capacity, reduced, share_out
+from ringleader.runtime.outputs import error_of_worker
 from ringleader.runtime.peers import LEAVE_FROM, Worker
 from ringleader.runtime.workers import Watch
 from ringleader.settings import Number, Settings, Text, Whole
@@ -267,12 +268,13 @@ class RayWorkers:
 
     def _said_by(self, rank: int, cause: Exception, error: Exception) -> Exception:
         """What is raised here for an error of a worker."""
+        worker = f"{self._name(rank)} on {self.about[rank].host}"
         if isinstance(cause, StorageError):
-            return StorageError(f"{cause.message}; in {self._name(rank)} on {self.about[rank].host}")
+            return StorageError(f"{cause.message}; in {worker}")
         if isinstance(cause, RingleaderError):
             return cause  # what one process would have said
         if isinstance(cause, OSError):
-            return OSError(cause.errno, f"{cause.strerror or cause} in {self._name(rank)} on {self.about[rank].host}")
+            return error_of_worker(cause, worker)
         cause.add_note(f"in worker {rank}: {error}")
         return cause
 
