@@ -24,10 +24,10 @@ from ringleader.cli.options import (
     cluster_of,
 )
 from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, run_warnings, warn
+from ringleader.cli.terminal import VERBOSITY, print_json, run_warnings, warn
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.runtime.machine import now
-from ringleader.wording import counted, harmless
+from ringleader.wording import counted, harmless, json_ready
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -139,7 +139,7 @@ def command(
     with locked(out, "fit", wait=wait, create=True):
         check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()
-        events = as_json and cluster is not None and not VOICE.quiet
+        events = as_json and cluster is not None and not VERBOSITY.quiet
         with run_warnings(quiet=as_json, events=events), started(cluster) as running:
             if events and running is not None:
                 say_event("started", workers=running.count, threads=running.threads)
@@ -154,7 +154,7 @@ def command(
     summary |= {"rejected": tables.rejected, "warnings": tables.warnings}
     if as_json:
         print_json(summary)
-    elif not VOICE.quiet:
+    elif not VERBOSITY.quiet:
         _show(summary)
 
 
@@ -179,8 +179,8 @@ def _learn(
     entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
     try:
         count = 0 if runtime is None else runtime.count
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
-            shown = JsonEvents(entries, count) if as_json and count and not VOICE.quiet else bar
+        with stop_signals(), sweep_bar(entries, quiet=VERBOSITY.quiet or as_json, workers=count) as bar:
+            shown = JsonEvents(entries, count) if as_json and count and not VERBOSITY.quiet else bar
             callback: Callback = shown
             if runtime is not None:
                 runtime.watch = shown.step
@@ -249,9 +249,9 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "sweeps": detector.state_.sweep,
         "resumed_from": detector.resumed_from_,
         "device": detector.device_,
-        "log_posterior": _finite(last.get("log_posterior")),
-        "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
-        "effective_rank": _finite(last.get("effective_rank")),
+        "log_posterior": json_ready(last.get("log_posterior")),
+        "heldout_log_likelihood": json_ready(last.get("heldout_log_likelihood")),
+        "effective_rank": json_ready(last.get("effective_rank")),
         "heads": [
             {"mode": detector.tensor_.modes[target.mode], "target": target.name, "kind": head.kind, "note": head.note}
             | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
@@ -293,10 +293,6 @@ def _unused(detector: RingDetector) -> list[str]:
 
 def _others(modes: Iterable[str], labelled: set[str]) -> list[str]:
     return sorted(set(modes) - labelled)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or value != value else value
 
 
 def _show(summary: dict[str, Any]) -> None:
