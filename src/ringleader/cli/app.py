@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
-from ringleader.cli.terminal import VOICE, warn
+from ringleader.cli.terminal import VERBOSITY, warn
 from ringleader.errors import RingleaderError, RingleaderWarning, SettingsError
 from ringleader.version import __version__
 from ringleader.wording import harmless
@@ -104,7 +104,7 @@ class Commands(TyperGroup):
             warn(str(stopped) or "stopped")
             sys.exit(STOPPED[0] if STOPPED else 130)  # DuckDB makes a Ctrl-C of every signal
         finally:
-            VOICE.quiet = False  # for who runs several commands in one process
+            VERBOSITY.quiet = False  # for who runs several commands in one process
 
 
 def _check_address_space() -> None:
@@ -205,7 +205,7 @@ def _stop(message: str, status: int) -> None:
         sys.stdout.flush()
     except OSError:  # what is left cannot be written, and the interpreter would try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if VOICE.verbose:
+    if VERBOSITY.verbose:
         for line in traceback.format_exc().splitlines():
             warn(line)
     print(harmless(message, limit=4000), file=sys.stderr)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from ringleader.cli.stopping import raise_when_heard
-from ringleader.cli.terminal import VOICE
+from ringleader.cli.terminal import VERBOSITY
 from ringleader.learners import SweepInfo
 from ringleader.wording import json_ready
 
@@ -111,7 +111,7 @@ def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepB
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with shown_on_terminals(*columns, quiet=quiet or VOICE.quiet) as progress:
+    with shown_on_terminals(*columns, quiet=quiet or VERBOSITY.quiet) as progress:
         yield SweepBar(progress, entries, workers)
 
 

@@ -15,14 +15,14 @@ from ringleader.wording import cell, harmless, json_ready
 
 
 @dataclass
-class Voice:
+class Verbosity:
     """How much a person wants to hear: set by --quiet and --verbose, before or behind the name of a command."""
 
     quiet: bool = False
     verbose: bool = False
 
 
-VOICE = Voice()
+VERBOSITY = Verbosity()
 
 
 def print_json(data: Any) -> None:
@@ -71,7 +71,7 @@ def run_warnings(*, quiet: bool, events: bool = False) -> Iterator[None]:
 
 def note(text: str, *, quiet: bool = False) -> None:
     """A line for the person, on standard error; not with --quiet."""
-    if not (quiet or VOICE.quiet):
+    if not (quiet or VERBOSITY.quiet):
         warn(text)
 
 
