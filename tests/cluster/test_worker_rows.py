@@ -13,6 +13,7 @@ from model_folders import folder_bytes
 from test_cluster_reading import review_files
 
 import ringleader as rl
+from mapped_files import is_mapped
 from ringleader.errors import WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.runtime import mapped
@@ -157,9 +158,9 @@ def test_the_driver_has_reviews_and_state_in_files_and_works_on_them_in_pieces(
     )
     assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
     assert len(states) == SETTINGS["epochs"]
-    assert all(mapped.is_mapped(state.factors) for state in states)
+    assert all(is_mapped(state.factors) for state in states)
     tensor = rl.read_reviews(reviews, runtime=InProcess(2))
-    assert all(mapped.is_mapped(array) for array in (tensor.coordinates, tensor.counts, tensor.exact))
+    assert all(is_mapped(array) for array in (tensor.coordinates, tensor.counts, tensor.exact))
 
 
 def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:

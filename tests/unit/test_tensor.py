@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import ringleader as rl
+from mapped_files import is_mapped
 from ringleader.errors import SettingsError
-from ringleader.runtime.mapped import is_mapped
 from ringleader.tables import coding
 from ringleader.tensor import encode, merge, sparse
 from ringleader.tensor.sparse import SparseTensor

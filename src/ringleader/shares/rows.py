@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ringleader.arrays import Array
 from ringleader.runtime.peers import Peers, gather
 from ringleader.runtime.workers import Workers
 from ringleader.shares.part import Part, Rows
@@ -21,7 +21,6 @@ CARRIED = ("factors", "second", "first")
 SENT = 2**23
 """Bytes of rows that are sent to a worker at a time: the driver has each message in memory, and a copy of it."""
 
-Array = npt.NDArray[Any]
 Span = tuple[int, int]
 """The rows [low, high) of an array."""
 Spans = Sequence[Mapping[str, Span]]
