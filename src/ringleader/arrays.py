@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,10 @@ Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+"""Of any type."""
+NamedArrays = Mapping[str, Array]
+"""By name, as the parts of a stored model have them."""
 Factors = npt.NDArray[Any]
 """float64, or float32 where storage matters."""
 
@@ -50,7 +55,7 @@ class ColumnTable(NamedTuple):
         return self.memory[: self.used].T
 
 
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def frozen(array: Array) -> Array:
     """The array, which nobody may write to from now on: others hold it too."""
     array.flags.writeable = False
     return array
@@ -61,6 +66,6 @@ def packed_json(value: Any) -> npt.NDArray[np.uint8]:
     return np.frombuffer(json.dumps(value).encode(), np.uint8).copy()
 
 
-def unpacked_json(packed: npt.NDArray[Any]) -> Any:
+def unpacked_json(packed: Array) -> Any:
     """What ``packed_json`` packed."""
     return json.loads(packed.tobytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,7 @@ def test_what_the_system_said_to_a_worker_is_said_with_the_worker(workers: Any) 
     assert reason_of(full.value).startswith(f"No space left on device in worker 0 (process {workers.processes[0]}) on ")
 
 
+@pytest.mark.skipif(shutil.which("ss") is None, reason="ss (iproute2) says who listens where; it is not here")
 def test_a_local_cluster_listens_on_loopback_alone(workers: Any) -> None:
     own = {os.getpid(), *workers.processes}
     found = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=False).stdout.splitlines()
@@ -135,6 +137,7 @@ def test_a_local_cluster_listens_on_loopback_alone(workers: Any) -> None:
     assert all("127.0.0.1" in line.split()[3] for line in ray_lines)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs the environments of processes, in /proc")
 def test_a_local_cluster_asks_for_its_token(workers: Any) -> None:
     address = workers.ray.get_runtime_context().gcs_address
     for process in workers.processes:  # those that the cluster started have the mode of the cluster

@@ -17,6 +17,7 @@ import ringleader as rl
 from ringleader.errors import StorageError, WorkerLost
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.runtime import mapped
+from ringleader.runtime.mapped import is_mapped
 from ringleader.runtime.outputs import error_of_worker
 from ringleader.shares import rows
 from ringleader.snapshot import pieces, place, worker_rows
@@ -172,9 +173,9 @@ def test_the_driver_has_reviews_and_state_in_files_and_works_on_them_in_pieces(
     )
     assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
     assert len(states) == SETTINGS["epochs"]
-    assert all(mapped.is_mapped(state.factors) for state in states)
+    assert all(is_mapped(state.factors) for state in states)
     tensor = rl.read_reviews(reviews, runtime=InProcess(2))
-    assert all(mapped.is_mapped(array) for array in (tensor.coordinates, tensor.counts, tensor.exact))
+    assert all(is_mapped(array) for array in (tensor.coordinates, tensor.counts, tensor.exact))
 
 
 def _blind(memory: Any, peers: Any, folder: str, content: bytes) -> bool:

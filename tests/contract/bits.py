@@ -12,9 +12,19 @@ import numpy as np
 
 from ringleader.counters import stream_key
 from ringleader.kernels.burst_layout import ActiveTimes, BurstRule, FoundBursts, ReviewTimes, Rhythms
-from ringleader.kernels.layout import Rule, Statistics, Terms, View, no_statistics, no_terms, plan_blocks, read_only
+from ringleader.kernels.layout import (
+    Blocks,
+    Rule,
+    Statistics,
+    Terms,
+    View,
+    no_statistics,
+    no_terms,
+    plan_blocks,
+    read_only,
+)
 from ringleader.kernels.pair_layout import Exposure, Graph, Groups, PairRule, met_of, nothing_before
-from ringleader.kernels.protocol import Backend, get_backend
+from ringleader.kernels.protocol import Backend, DivisibleBackend, get_backend
 from ringleader.kernels.topic_layout import TopicRows
 from ringleader.kernels.way_layout import ReviewWays
 
@@ -22,7 +32,7 @@ RULE = Rule(0, 0, 0.8, 1.0, True, 1.0, 9.0, 1.0, 0.1, 0.3)
 
 
 def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarray]]:
-    """What every operation returns or writes, by its name."""
+    """What every operation returns or writes, by its name; those of ``DivisibleBackend`` where the backend has them."""
     rng = np.random.default_rng(rank)
     sizes, negatives = (30, 7, 4), 3
     codes = np.stack([np.minimum(rng.geometric(0.2, cells) - 1, n - 1) for n in sizes], axis=1).astype(np.int32)
@@ -76,6 +86,9 @@ def results(backend: Backend, rank: int, cells: int) -> dict[str, list[np.ndarra
         moved = view._replace(factors=factors.copy())
         backend.sweep_blocks(moved, by_entries, RULE, no_terms(rank), no_statistics(rank), np.zeros((0, rank)))
         made["sweep_blocks"].append(moved.factors)
+        if isinstance(backend, DivisibleBackend):
+            for operation, arrays in _divided(backend, view, blocks, terms).items():
+                made[operation] = [*made.get(operation, []), *arrays]
     made["place"] = made["fetch"] = [backend.fetch(placed.factors)]  # a whole sweep without coming back
     made["take"] = [backend.take(array, np.array([5, 2])) for array in (factors, placed.factors)]
     topics, counts = rng.random((2, 9, 3)), np.zeros((9, 3))
@@ -132,6 +145,26 @@ def _signals(backend: Backend, rng: np.random.Generator) -> dict[str, list[np.nd
     backend.rhythms(times, seen, np.bincount(entity, weights=seen, minlength=5), rhythms)
     made["rhythms"] = [*rhythms]
     return made
+
+
+def _divided(backend: DivisibleBackend, view: View, blocks: Blocks, terms: Terms) -> dict[str, list[np.ndarray]]:
+    """A step from sums that are given, and draws for some of the cells, by ranges of the entities that were drawn."""
+    moved, cavity = view._replace(factors=view.factors.copy()), np.zeros((len(blocks.entities), view.factors.shape[1]))
+    moments, statistics = backend.block_moments(view, blocks, RULE), no_statistics(view.factors.shape[1])
+    backend.step_blocks(moved, blocks, RULE, terms, statistics, cavity, moments)
+    numbers = np.arange(len(view.tuples))[:: 2 + blocks.mode]
+    some = view.tuples[numbers]
+    some[:, 3:] = -1
+    backend.draw_numbered(some, 3, view.tuples[:, 0].copy(), stream_key(1, 2), numbers)
+    bounds = np.array([0, 0, 3, 11, 30])  # one owns nothing
+    owned = backend.owned_draws(some, 3, bounds)
+    grouped = [backend.group_owned(part, *at) for part, *at in zip(owned, bounds, np.diff(bounds), strict=False)]
+    return {
+        "step_blocks": [moved.factors, cavity],
+        "draw_numbered": [some],
+        "owned_draws": [array for part in owned for array in part],
+        "group_owned": [array for part in grouped for array in part],
+    }
 
 
 def _bursts(backend: Backend, rng: np.random.Generator) -> FoundBursts:

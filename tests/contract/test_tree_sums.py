@@ -7,6 +7,7 @@ import sys
 import hypothesis
 import numpy as np
 import pytest
+from backends import every_divisible_backend
 from hypothesis import strategies as st
 from test_kernels_backends import RULE, blocks_of, random_view
 
@@ -90,11 +91,11 @@ def test_lists_cut_at_nodes_give_the_moments_of_the_whole(mode: int) -> None:
     np.testing.assert_array_equal(joined[:, 1:], curvature)
 
 
-@pytest.mark.parametrize("name", ["numba", "reference"])
-@pytest.mark.parametrize("action", [0, 1, 2])
-def test_a_step_from_given_moments_is_the_sweep(name: str, action: int) -> None:
-    view, sizes = random_view(3, 6, cells=9000 if name == "numba" else 300, spread=8)
-    backend, rule = get_backend(name, 2), RULE._replace(action=action, step=0.05 if action == 1 else 0.8)
+@pytest.mark.parametrize(("action", "threads"), [(0, 1), (0, 3), (1, 2), (2, 2)])
+@every_divisible_backend
+def test_a_step_from_given_moments_is_the_sweep(name: str, action: int, threads: int) -> None:
+    view, sizes = random_view(3, 6, cells=300 if name == "reference" else 9000, spread=8)
+    backend, rule = get_backend(name, threads), RULE._replace(action=action, step=0.05 if action == 1 else 0.8)
     for mode in range(3):
         blocks = blocks_of(view, sizes, mode)
         moved = []

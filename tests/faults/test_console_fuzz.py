@@ -21,7 +21,7 @@ from ringleader.datasets import marketplace
 
 pytest.importorskip("fastapi", reason="the extra `console` is not installed")
 pytest.importorskip("httpx", reason="httpx is not installed")
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from ringleader.console.app import create_app
 from ringleader.console.deciding import Console

@@ -12,6 +12,7 @@ import pytest
 
 from ringleader.errors import StorageError
 from ringleader.runtime import machine, mapped
+from ringleader.runtime.mapped import is_mapped
 
 
 def file_pages() -> int:
@@ -24,8 +25,8 @@ def test_rows_of_several_arrays_are_one_below_the_other_in_a_file(monkeypatch: p
     monkeypatch.setattr(mapped, "PIECE", 16)  # a row and a half of these
     parts = [np.arange(12.0).reshape(4, 3), np.zeros((0, 3)), -np.ones((2, 3))]
     rows = mapped.mapped_rows(parts)
-    assert mapped.is_mapped(rows) and mapped.is_mapped(rows[1:, :2])
-    assert not mapped.is_mapped(parts[0])
+    assert is_mapped(rows) and is_mapped(rows[1:, :2])
+    assert not is_mapped(parts[0])
     np.testing.assert_array_equal(rows, np.concatenate(parts))
     assert rows.dtype == np.float64
     again = pickle.loads(pickle.dumps(rows))
@@ -35,9 +36,9 @@ def test_rows_of_several_arrays_are_one_below_the_other_in_a_file(monkeypatch: p
 def test_arrays_side_by_side_are_in_a_file_where_one_of_them_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "PIECE", 16)
     arrays = [np.arange(5.0), np.ones(5)]
-    assert not mapped.is_mapped(mapped.mapped_stack(arrays))
+    assert not is_mapped(mapped.mapped_stack(arrays))
     stacked = mapped.mapped_stack([mapped.mapped_rows(arrays[:1]), arrays[1]])
-    assert mapped.is_mapped(stacked) and stacked.dtype == np.float64
+    assert is_mapped(stacked) and stacked.dtype == np.float64
     np.testing.assert_array_equal(stacked, np.stack(arrays))
     assert mapped.mapped_stack([mapped.mapped_array((0,), np.int32)] * 2).shape == (2, 0)
 
@@ -46,7 +47,7 @@ def test_arrays_side_by_side_are_in_a_file_where_one_of_them_is(monkeypatch: pyt
 def test_an_empty_array_needs_no_file(shape: tuple[int, ...]) -> None:
     array = mapped.mapped_array(shape, np.int32)
     assert array.shape == shape and array.dtype == np.int32
-    assert not mapped.is_mapped(array)
+    assert not is_mapped(array)
 
 
 def test_pieces_are_ranges_of_all_rows_and_none_is_larger_than_asked() -> None:

@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.skipif(
 
 NOT_FOR_USERS = {"docs", "lint", "release", "test"}
 """Extras whose packages the library itself must not import."""
+PROGRAMS = ("tests", "benchmarks", "tools")
+"""Folders whose programs import one another."""
 
 
 def normal(name: str) -> str:
@@ -35,12 +37,15 @@ def project() -> dict:
 
 def declared() -> set[str]:
     """Distributions that users are told to install, with the library or with one of its extras."""
-    extras = project()["optional-dependencies"].items()
-    requirements = [
-        *project()["dependencies"],
-        *(r for name, extra in extras if name not in NOT_FOR_USERS for r in extra),
-    ]
-    return {normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements} - {"ringleader"}
+    return named([name for name in project()["optional-dependencies"] if name not in NOT_FOR_USERS])
+
+
+def named(extras: Iterable[str]) -> set[str]:
+    """Distributions that come with the library and these extras, and with the extras that they ask for."""
+    requirements = [*project()["dependencies"], *(r for e in extras for r in project()["optional-dependencies"][e])]
+    asked = [match[1].split(",") for r in requirements if (match := re.match(r"ringleader\[([\w,]+)\]", r))]
+    own = {normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements} - {"ringleader"}
+    return own.union(*(named(others) for others in asked))
 
 
 def imported(source: str) -> set[str]:
@@ -54,10 +59,12 @@ def imported(source: str) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"ringleader"}
 
 
-def third_party() -> dict[str, str]:
-    """Third-party package of src -> a file that imports it."""
-    files = sorted((ROOT / "src").rglob("*.py"))
-    return {name: str(file.relative_to(ROOT)) for file in files for name in imported(file.read_text(encoding="utf-8"))}
+def third_party(folder: str = "src") -> dict[str, str]:
+    """Third-party package of a folder -> a file that imports it."""
+    own = {file.stem for place in PROGRAMS for file in (ROOT / place).rglob("*.py")} if folder != "src" else set()
+    files = sorted((ROOT / folder).rglob("*.py"))
+    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    return {name: file for file, text in texts.items() for name in imported(text) - own}
 
 
 @cache
@@ -80,6 +87,12 @@ def distributions(package: str) -> set[str]:
 def test_every_package_that_is_imported_is_declared() -> None:
     missing = {name: file for name, file in third_party().items() if not distributions(name) & declared()}
     assert not missing, "declare in pyproject.toml"
+
+
+@pytest.mark.parametrize(("folder", "extras"), [("tests", ["test"]), ("benchmarks", ["test", "bench", "gpu"])])
+def test_every_package_that_tests_and_benchmarks_import_is_declared_too(folder: str, extras: list[str]) -> None:
+    missing = {name: file for name, file in third_party(folder).items() if not distributions(name) & named(extras)}
+    assert not missing, f"declare in pyproject.toml, in the extra {extras[0]}"
 
 
 def test_every_package_that_is_declared_is_imported() -> None:

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
-from ringleader.cli.terminal import VOICE, say_event, say_stopped, warn
+from ringleader.cli.terminal import VERBOSITY, say_event, say_stopped, warn
 from ringleader.errors import RingleaderError, RingleaderWarning, SettingsError
 from ringleader.version import __version__
 from ringleader.wording import harmless
@@ -95,7 +95,7 @@ class Commands(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        VOICE.events = False
+        VERBOSITY.events = False
         try:
             return super().invoke(ctx)
         except RingleaderError as error:
@@ -106,11 +106,11 @@ class Commands(TyperGroup):
             say_stopped(str(stopped) or "stopped", status)
             sys.exit(status)
         except SystemExit as ended:
-            if VOICE.events and STOPPED and ended.code == STOPPED[0]:  # a signal while nothing was learned
+            if VERBOSITY.events and STOPPED and ended.code == STOPPED[0]:  # a signal while nothing was learned
                 say_stopped("stopped", STOPPED[0])
             raise
         finally:
-            VOICE.quiet = False  # for who runs several commands in one process
+            VERBOSITY.quiet = False  # for who runs several commands in one process
 
 
 def _check_address_space() -> None:
@@ -212,8 +212,8 @@ def _stop(message: str, status: int) -> None:
         sys.stdout.flush()
     except OSError:  # what is left cannot be written, and the interpreter would try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    behind = traceback.format_exc().splitlines() if VOICE.verbose else []
-    if VOICE.events:
+    behind = traceback.format_exc().splitlines() if VERBOSITY.verbose else []
+    if VERBOSITY.events:
         say_event("error", message=message, status=status, **({"traceback": behind} if behind else {}))
         sys.exit(status)
     for line in behind:

@@ -15,7 +15,7 @@ from ringleader.cli import completion
 from ringleader.cli.options import Json, Mode, OutputFile, Overwrite, Raw, Seed, TargetName, Top
 from ringleader.cli.reading import ReadingOptions, takes_reading_options, unknown_lines
 from ringleader.cli.rows import check_output, say_written, show_first, write_frame
-from ringleader.cli.terminal import VOICE, note, print_json, print_table
+from ringleader.cli.terminal import VERBOSITY, note, print_json, print_table
 from ringleader.errors import LabelError, SettingsError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
     if name is None or reviews is None or mode is None:
         raise SettingsError("give NAME, REVIEWS and --mode, such as: baseline mzoom reviews.parquet --mode seller")
     check_output(output, overwrite=overwrite, inputs=(reviews, reading.labels))
-    quiet = VOICE.quiet or as_json
+    quiet = VERBOSITY.quiet or as_json
     values = parse_settings(settings)
     model = baseline(name, **{"random_state": seed, **values})
     if baseline_needs_labels(name) and reading.labels is None:

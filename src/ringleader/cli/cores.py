@@ -11,7 +11,7 @@ import typer
 from ringleader.cli.models import open_snapshot
 from ringleader.cli.options import Json, ModelFolder, Overwrite, Raw, Top
 from ringleader.cli.rows import note_changed, put_frame, show_first
-from ringleader.cli.terminal import VOICE, note, print_json
+from ringleader.cli.terminal import VERBOSITY, note, print_json
 from ringleader.errors import SettingsError, StorageError
 from ringleader.runtime.outputs import check_writable, reason_of
 from ringleader.wording import counted, free_name
@@ -66,7 +66,7 @@ def command(
     if cores.doubt:
         note(f"note: {cores.doubt}")
     if output:
-        if not VOICE.quiet:
+        if not VERBOSITY.quiet:
             print(f"{counted(len(cores), 'core')} written to {output}")
         return
     if not len(cores):

@@ -24,10 +24,10 @@ from ringleader.cli.options import (
     cluster_of,
 )
 from ringleader.cli.reading import InputTables, ReadingOptions, takes_reading_options, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json, run_warnings, say_event, say_stopped
+from ringleader.cli.terminal import VERBOSITY, print_json, run_warnings, say_event, say_stopped
 from ringleader.errors import DeviceError, SettingsError
 from ringleader.runtime.machine import now
-from ringleader.wording import counted, harmless
+from ringleader.wording import counted, harmless, json_ready
 
 if TYPE_CHECKING:
     from ringleader.detector import RingDetector
@@ -116,7 +116,7 @@ def command(
     from ringleader.runtime.workers import started
     from ringleader.snapshot.resume import check_place
 
-    VOICE.events = as_json and ray is not None and not VOICE.quiet
+    VERBOSITY.events = as_json and ray is not None and not VERBOSITY.quiet
     detector = RingDetector(
         preset=preset,
         learner=learner,
@@ -140,10 +140,10 @@ def command(
         check_place(out, resume=resume, overwrite=overwrite)  # whoever wrote while this one waited
         began = time.perf_counter()
         with run_warnings(quiet=as_json), started(cluster) as running:
-            if VOICE.events and running is not None:
+            if VERBOSITY.events and running is not None:
                 say_event("started", workers=running.count, threads=running.threads)
             tables = reading.read(reviews, target_kind=target_kind, quiet=as_json, runtime=running)
-            if VOICE.events:
+            if VERBOSITY.events:
                 say_event("read", cells=tables.tensor.n_cells, seconds=round(time.perf_counter() - began, 3))
             known = read_covariates(covariates, encoding=reading.encoding) if covariates else None
             _learn(
@@ -153,7 +153,7 @@ def command(
     summary |= {"rejected": tables.rejected, "warnings": tables.warnings}
     if as_json:
         print_json(summary)
-    elif not VOICE.quiet:
+    elif not VERBOSITY.quiet:
         _show(summary)
 
 
@@ -178,8 +178,8 @@ def _learn(
     entries = tensor.n_cells * (1 + detector.model_config(tensor).negatives)
     try:
         count = 0 if runtime is None else runtime.count
-        with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json, workers=count) as bar:
-            shown = JsonEvents(entries, count) if VOICE.events else bar
+        with stop_signals(), sweep_bar(entries, quiet=VERBOSITY.quiet or as_json, workers=count) as bar:
+            shown = JsonEvents(entries, count) if VERBOSITY.events else bar
             callback: Callback = shown
             if runtime is not None:
                 runtime.watch = shown.step
@@ -248,9 +248,9 @@ def _summary(detector: RingDetector, out: str, seconds: float) -> dict[str, Any]
         "sweeps": detector.state_.sweep,
         "resumed_from": detector.resumed_from_,
         "device": detector.device_,
-        "log_posterior": _finite(last.get("log_posterior")),
-        "heldout_log_likelihood": _finite(last.get("heldout_log_likelihood")),
-        "effective_rank": _finite(last.get("effective_rank")),
+        "log_posterior": json_ready(last.get("log_posterior")),
+        "heldout_log_likelihood": json_ready(last.get("heldout_log_likelihood")),
+        "effective_rank": json_ready(last.get("effective_rank")),
         "heads": [
             {"mode": detector.tensor_.modes[target.mode], "target": target.name, "kind": head.kind, "note": head.note}
             | ({"prevalence": head.prevalence, "estimated": head.estimated} if isinstance(head, Head) else {})
@@ -292,10 +292,6 @@ def _unused(detector: RingDetector) -> list[str]:
 
 def _others(modes: Iterable[str], labelled: set[str]) -> list[str]:
     return sorted(set(modes) - labelled)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or value != value else value
 
 
 def _show(summary: dict[str, Any]) -> None:

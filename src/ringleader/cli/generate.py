@@ -9,7 +9,7 @@ import typer
 
 from ringleader.cli import completion
 from ringleader.cli.options import Json, Overwrite
-from ringleader.cli.terminal import VOICE, print_json
+from ringleader.cli.terminal import VERBOSITY, print_json
 from ringleader.errors import SettingsError
 from ringleader.wording import counted
 
@@ -86,7 +86,7 @@ def command(
     if as_json:
         print_json(summary)
         return
-    if VOICE.quiet:
+    if VERBOSITY.quiet:
         return
     abusive = [counted(bad.get(mode, 0), f"abusive {mode}") for mode in ("seller", "reviewer")]
     print(", ".join([counted(len(market.reviews), "review"), counted(rings, "ring"), *abusive]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringleader.cli import completion
-from ringleader.cli.terminal import VOICE
+from ringleader.cli.terminal import VERBOSITY
 from ringleader.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def _sets_voice(name: str) -> Callable[[typer.Context, bool], bool]:
     """Sets the voice. What was said before the name of the command holds behind it too."""
 
     def set_voice(ctx: typer.Context, value: bool) -> bool:
-        wanted = value or (ctx.parent is not None and bool(getattr(VOICE, name)))
-        setattr(VOICE, name, wanted)
+        wanted = value or (ctx.parent is not None and bool(getattr(VERBOSITY, name)))
+        setattr(VERBOSITY, name, wanted)
         return wanted
 
     return set_voice

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from ringleader.cli.stopping import raise_when_heard
-from ringleader.cli.terminal import VOICE, say_event
+from ringleader.cli.terminal import VERBOSITY, say_event
 from ringleader.learners import SweepInfo
 
 SWEEP = "sweep part"
@@ -102,7 +102,7 @@ def sweep_bar(entries: int, *, quiet: bool, workers: int = 0) -> Iterator[SweepB
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with shown_on_terminals(*columns, quiet=quiet or VOICE.quiet) as progress:
+    with shown_on_terminals(*columns, quiet=quiet or VERBOSITY.quiet) as progress:
         yield SweepBar(progress, entries, workers)
 
 

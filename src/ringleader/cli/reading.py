@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -47,7 +47,7 @@ class InputTables(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How reviews and labels are read. Each field is an option of every command that ``takes_reading_options``."""
+    """How reviews and labels are read. Each field is an option of the commands that ``takes_reading_options``."""
 
     labels: LabelFile = None
     column: Columns = None
@@ -94,12 +94,16 @@ class ReadingOptions:
         return read_labels(self.labels, target_kind=target_kind, encoding=self.encoding)  # type: ignore[arg-type]
 
 
-def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``reading`` stands on the command line for every field of ``ReadingOptions``."""
+def takes_reading_options(command: Callable[..., None], *, without: Collection[str] = ()) -> Callable[..., None]:
+    """A command whose parameter ``reading`` stands on the command line for every field of ``ReadingOptions``.
+
+    without : fields that the command has no option for; they have their defaults
+    """
     hints = get_type_hints(ReadingOptions, include_extras=True)
     shared = [
         inspect.Parameter(field.name, KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
         for field in fields(ReadingOptions)
+        if field.name not in without
     ]
     names = [option.name for option in shared]
 

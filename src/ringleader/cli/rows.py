@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringleader.cli.terminal import VOICE, note, print_table
+from ringleader.cli.terminal import VERBOSITY, note, print_table
 from ringleader.errors import InputError, SettingsError, StorageError
 from ringleader.runtime.outputs import check_writable, reason_of, whole_file
 from ringleader.runtime.stores import local_path
@@ -137,7 +137,7 @@ def show_first(frame: pd.DataFrame, *, every: bool, write: str = "FILE") -> None
 
 def say_written(rows: int, output: str) -> None:
     """Says what was written and where."""
-    if not VOICE.quiet:
+    if not VERBOSITY.quiet:
         print(f"{counted(rows, 'row')} written to {output}")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from ringleader.cli.options import Json, ModelFolder
 from ringleader.cli.stopping import on_closed_pipe
-from ringleader.cli.terminal import VOICE, note, warn
+from ringleader.cli.terminal import VERBOSITY, note, warn
 from ringleader.errors import ModelFileError, SettingsError
 from ringleader.runtime.stores import local_path
 from ringleader.wording import harmless
@@ -53,7 +53,7 @@ def command(
             print(json.dumps(address._asdict()), flush=True)
             return
         link = f"{address.url}/?token={address.token}"
-        if VOICE.quiet:
+        if VERBOSITY.quiet:
             print(link, flush=True)
         else:
             print(f"the console of {harmless(model, 400)} is open at\n\n    {link}\n", flush=True)

@@ -15,7 +15,7 @@ from ringleader.wording import cell, harmless, json_ready
 
 
 @dataclass
-class Voice:
+class Verbosity:
     """How much a person wants to hear: set by --quiet and --verbose, before or behind the name of a command.
 
     events : a program reads along: all that a command says on standard error is JSON, one object a line
@@ -26,7 +26,7 @@ class Voice:
     events: bool = False
 
 
-VOICE = Voice()
+VERBOSITY = Verbosity()
 
 
 def print_json(data: Any) -> None:
@@ -65,7 +65,7 @@ def say_event(event: str, **about: Any) -> None:
 
 def say_stopped(message: str, status: int) -> None:
     """What a signal that ends a command has stopped; status : of its exit"""
-    if VOICE.events:
+    if VERBOSITY.events:
         say_event("stopped", message=message, status=status)
     else:
         warn(message)
@@ -76,7 +76,7 @@ def run_warnings(*, quiet: bool) -> Iterator[None]:
     """Within it, what is warned of while a fit runs is said at once, in one line, or as an event."""
 
     def say(message: Warning | str, *about: object, **more: object) -> None:
-        if VOICE.events:
+        if VERBOSITY.events:
             say_event("note", message=str(message))
         else:
             note(f"note: {message}", quiet=quiet)
@@ -89,7 +89,7 @@ def run_warnings(*, quiet: bool) -> Iterator[None]:
 
 def note(text: str, *, quiet: bool = False) -> None:
     """A line for the person, on standard error; not with --quiet."""
-    if not (quiet or VOICE.quiet):
+    if not (quiet or VERBOSITY.quiet):
         warn(text)
 
 

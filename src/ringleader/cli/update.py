@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ringleader.cli.models import KEEP, locked
-from ringleader.cli.options import (
-    Columns,
-    Count,
-    Encoding,
-    Json,
-    Keep,
-    LabelFile,
-    MemoryLimit,
-    ModelFolder,
-    Strict,
-    TargetKindOption,
-    TempDirectory,
-    Threads,
-    Wait,
-    parse_columns,
+from ringleader.cli.options import Json, Keep, ModelFolder, TargetKindOption, Wait, parse_columns
+from ringleader.cli.reading import (
+    ReadingOptions,
+    need_a_match,
+    reading_notes,
+    takes_reading_options,
+    unknown_lines,
 )
-from ringleader.cli.reading import ReadingOptions, need_a_match, reading_notes, unknown_lines
-from ringleader.cli.terminal import VOICE, print_json
+from ringleader.cli.terminal import VERBOSITY, print_json
 from ringleader.errors import SchemaError, SettingsError
 from ringleader.runtime.machine import now
 from ringleader.wording import counted, harmless
@@ -35,19 +27,14 @@ if TYPE_CHECKING:
     from ringleader.tensor.sparse import SparseTensor
 
 
+@partial(takes_reading_options, without=["axis"])  # modes are those of the model
 def command(
     model: ModelFolder,
     new_reviews: Annotated[
         str | None, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews, if there are any.")
     ] = None,
-    labels: LabelFile = None,
-    column: Columns = None,
-    count: Count = None,
-    strict: Strict = False,
-    memory_limit: MemoryLimit = None,
-    temp_directory: TempDirectory = None,
-    threads: Threads = None,
-    encoding: Encoding = None,
+    *,
+    reading: ReadingOptions,
     target_kind: TargetKindOption | None = None,
     again: Annotated[bool, typer.Option("--again", help="Count reviews once more that the model has.")] = False,
     keep: Keep = KEEP,
@@ -63,22 +50,12 @@ def command(
 
     Example: ringleader update model monday.parquet
     """
-    if new_reviews is None and labels is None:
+    if new_reviews is None and reading.labels is None:
         raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
-    if new_reviews is None and (column or count):
-        named = "--column" if column else "--count"
+    if new_reviews is None and (reading.column or reading.count):
+        named = "--column" if reading.column else "--count"
         raise SettingsError(f"{named} names a column of NEW_REVIEWS; give the new reviews, or leave it out")
-    parse_columns(column)  # before the work, not after it
-    reading = ReadingOptions(
-        labels=labels,
-        column=column,
-        count=count,
-        strict=strict,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        threads=threads,
-        encoding=encoding,
-    )
+    parse_columns(reading.column)  # before the work, not after it
     with locked(model, "update", wait=wait):
         _take_in(model, new_reviews, reading, target_kind, again=again, keep=keep, as_json=as_json)
 
@@ -109,7 +86,7 @@ def _take_in(
     if new_labels is not None:
         warnings += need_a_match(new_labels, fresh if fresh is not None else before, strict=reading.strict)
     entries = before.n_cells * (1 + snapshot.config.negatives)
-    with stop_signals(), sweep_bar(entries, quiet=VOICE.quiet or as_json) as bar:
+    with stop_signals(), sweep_bar(entries, quiet=VERBOSITY.quiet or as_json) as bar:
         taken = take_in(snapshot, fresh, new_labels, command="update", at=now(), again=again, callback=bar)
     if taken.batch is not None:
         save(taken.snapshot, model, stored, keep=keep)
@@ -140,7 +117,7 @@ def _take_in(
     }
     if as_json:
         print_json(summary)
-    elif not VOICE.quiet:
+    elif not VERBOSITY.quiet:
         _show(summary, repeats, with_reviews=taken.reviews > taken.left_out)
 
 

@@ -47,7 +47,7 @@ CHOICES = {
     "label": [("", "any"), ("none", "none"), ("bad", "known bad"), ("good", "known good")],
 }
 Text = Annotated[str, Query(max_length=200)]
-Codes = Annotated[str, Query(max_length=6_000, pattern=r"^[\d,]*$")]
+CodeList = Annotated[str, Query(max_length=6_000, pattern=r"^[\d,]*$")]
 
 
 def page_router(pages: Pages) -> APIRouter:
@@ -108,7 +108,12 @@ def page_router(pages: Pages) -> APIRouter:
 
     @router.get("/queue")
     def queue(
-        request: Request, mode: Text = "", by: Text = "top", target: Text = "", skip: Codes = "", at: Codes = ""
+        request: Request,
+        mode: Text = "",
+        by: Text = "top",
+        target: Text = "",
+        skip: CodeList = "",
+        at: CodeList = "",
     ) -> Response:
         served = live.served
         mode = mode or served.modes[0]
@@ -149,7 +154,7 @@ def page_router(pages: Pages) -> APIRouter:
         by: Text = "top",
         target: Text = "",
         passed: Annotated[str, Query(alias="not", max_length=6_000, pattern=r"^[\d,]*$")] = "",
-        at: Codes = "",
+        at: CodeList = "",
     ) -> Response:
         context = next_card(request, live.served, mode, by, target or None, _codes(passed), _code(at))
         return pages.fragment("card.html.j2", **context)

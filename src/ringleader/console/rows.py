@@ -36,11 +36,11 @@ def account_rows(
             {
                 "entity": entity,
                 "rank": int(standing.rank[code]),
-                "score": _finite(standing.score[code]),
-                "value" if standing.is_real else "probability": _finite(standing.probability[code]),
-                "lower": _finite(standing.lower[code]),
-                "upper": _finite(standing.upper[code]),
-                "evidence": _finite(standing.evidence[code]),
+                "score": json_ready(standing.score[code]),
+                "value" if standing.is_real else "probability": json_ready(standing.probability[code]),
+                "lower": json_ready(standing.lower[code]),
+                "upper": json_ready(standing.upper[code]),
+                "evidence": json_ready(standing.evidence[code]),
                 "reviews": int(standing.population.reviews[code]),
                 "last_active": str(np.datetime64(active, "s"))[:10] if active >= 0 else None,
                 "label": None if math.isnan(label) else label if standing.is_real else int(label),
@@ -95,8 +95,3 @@ def shown_name(entity: object) -> str:
 def decision_row(decision: Decision, store: DecisionStore) -> dict[str, Any]:
     """An event of the log, and whether it was taken back."""
     return {**decision._asdict(), "reverted": store.is_reverted(decision.id)}
-
-
-def _finite(value: Any) -> float | None:
-    number = float(value)
-    return number if math.isfinite(number) else None

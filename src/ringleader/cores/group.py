@@ -50,11 +50,12 @@ class Core:
     density : reviews per reviewer and place. A place is an item (a seller, or a product) in one window of weeks.
     expected : the same, as the members' activity in each window, the popularity of each place and the share of such
         ratings predict it.
-    log10_p : log of a bound on the chance that a market without lockstep shows any core like this anywhere. Honest
-        towards chance: valid for a market whose reviewers are dealt anew within each window, whichever of all possible
-        groups the search came upon (a weighted Bonferroni correction over all sets of actors and of places, and over
-        sides and modes). Towards shared taste it is as strict as the items' other customers tell: the larger of the
-        two stands. It says nothing about honest groups who do act together in the same weeks.
+    log10_p : log of a bound on the chance that a market without lockstep shows any core like this anywhere. It
+        holds for a market whose reviewers are drawn anew within each window, whichever of all possible groups the
+        search came upon (a weighted Bonferroni correction over all sets of actors and of places, and over sides and
+        modes).
+        A second bound allows for shared taste, as far as the items' other customers show it; the larger of both is
+        given. It says nothing about honest groups who do act together in the same weeks.
     score : what cores are ranked by, -log10_p.
     agreement : part of the members' reviews at these places that are on this side of the rating scale.
     """

@@ -12,11 +12,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.arrays import Bools, Codes, Numbers
+from ringleader.arrays import Array, Bools, Codes, Numbers
 
-Array = npt.NDArray[Any]
 Ask = Callable[[Any], list[Any]]
 """Gives what every process answers to a question, in the order of their numbers."""
 

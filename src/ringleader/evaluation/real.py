@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, Numbers
 from ringleader.errors import InputError, LabelError, SettingsError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.scorers import (
@@ -103,7 +102,7 @@ class Fold(NamedTuple):
     """Known labels, (n_k,), NaN where unknown; codes of the tested."""
 
     known: Floats
-    test: npt.NDArray[np.int64]
+    test: Numbers
 
 
 class RealRow(NamedTuple):
@@ -174,13 +173,13 @@ def _truth(tensor: SparseTensor, labels: Path, mode: str) -> Floats:
     return truth
 
 
-def _codes(tensor: SparseTensor, mode: str, column: pd.Series[Any]) -> npt.NDArray[np.int64]:
+def _codes(tensor: SparseTensor, mode: str, column: pd.Series[Any]) -> Numbers:
     where, distinct = pd.factorize(column)
-    codes: npt.NDArray[np.int64] = tensor.vocabulary(mode).lookup(list(distinct)).astype(np.int64)[where]
+    codes: Numbers = tensor.vocabulary(mode).lookup(list(distinct)).astype(np.int64)[where]
     return codes
 
 
-def _cell_numbers(tensor: SparseTensor, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _cell_numbers(tensor: SparseTensor, codes: Numbers) -> Numbers:
     number = codes[:, 0]
     for k, size in enumerate(tensor.shape[1:], 1):
         number = number * size + codes[:, k]
@@ -206,7 +205,7 @@ def shares(data: RealData, share: float, seed: int) -> list[Fold]:
     return [_fold(data, codes[train], codes[test]) for train, test in cut.split(codes, data.truth[codes])]
 
 
-def _fold(data: RealData, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> Fold:
+def _fold(data: RealData, train: Numbers, test: Numbers) -> Fold:
     known = np.full(len(data.truth), np.nan)
     known[train] = data.truth[train]
     return Fold(known, test)

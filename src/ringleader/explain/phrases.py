@@ -11,7 +11,7 @@ from ringleader.arrays import Numbers
 from ringleader.explain.facts import Facts, Proportion
 from ringleader.explain.own import HIGH, MIDDLE, OwnReviews
 from ringleader.explain.parts import Mention
-from ringleader.wording import counted, harmless, number, say_time
+from ringleader.wording import counted, harmless, number, plural, say_time
 
 Parts = tuple[str | Mention, ...]
 
@@ -74,7 +74,7 @@ def share_said(facts: Facts, mode: int, share: Proportion, what: str) -> Said:
 def _denied(what: str) -> str:
     """The contrary of ``are known bad`` and of ``have no other review``."""
     first, _, rest = what.partition(" ")
-    return f"{first} {rest.removeprefix('no ')}s" if rest.startswith("no ") else f"{first} not {rest}"
+    return f"{first} {plural(rest.removeprefix('no '))}" if rest.startswith("no ") else f"{first} not {rest}"
 
 
 def reviews_said(own: OwnReviews) -> str:

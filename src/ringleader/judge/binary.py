@@ -49,8 +49,9 @@ ASSUMED_SPREAD = 1.0
 """Standard deviation of the log-odds of a prevalence that is only assumed: 0.1 may be 0.02 or 0.4."""
 
 FEWEST_LABELS = 10
-"""Labels below which the factor on all log-odds grows no more: the fewer they are, the more the mode is what was
-believed before, which no prior holds back. One label has no factor at all."""
+"""Labels below which the factor on all log-odds grows no more. It makes up for prior variances that are smaller where
+labels are few; with fewer still, the mode is mostly what was believed before them, which those priors do not shrink.
+One label has no factor at all."""
 
 INTERVAL_ROUNDS = 10
 """Rounds in which the variances of intervals are learned. A hundred labels settle them in four; with a thousand they

@@ -43,7 +43,6 @@ from ringleader.signals.strangers import Strangers
 
 ROWS = ("values", "ranks", "burst_")
 """Beginnings of the names of packed inputs that have a row for each entity."""
-Arrays = dict[str, Any]
 
 
 class LabelFreePart(NamedTuple):
@@ -51,7 +50,7 @@ class LabelFreePart(NamedTuple):
 
     suspicions: dict[int, Suspicion]
     evidence: dict[int, Floats]
-    inputs: dict[int, Arrays]  # packed, without what is held; of the modes of ids
+    inputs: dict[int, dict[str, Any]]  # packed, without what is held; of the modes of ids
     held: dict[str, dict[str, HeldRows]]
 
 
@@ -193,7 +192,7 @@ class HeldSignals:
         with suppress(WorkerLost):  # whoever needs the workers next starts new ones
             self.cluster.workers.run(forget_held, [(self._written,)] * self.cluster.workers.count)
 
-    def gathered(self, part: str) -> Arrays:
+    def gathered(self, part: str) -> dict[str, Any]:
         """The arrays of a part that lie with the workers."""
         names = sorted(self.with_workers[part])
         shares = self.cluster.run(
@@ -285,7 +284,7 @@ def _label_free(
     signals = Signals(share, actor, lambda: reviews, lambda: lockstep)
     modes = range(len(share.shape))
     ids = [k for k in modes if share.tensor.vocabularies[k].kind == "id"]
-    inputs: dict[int, Arrays] = {}
+    inputs: dict[int, dict[str, Any]] = {}
     with using_threads(threads):
         _ = signals.market
         for k in ids:

@@ -1,4 +1,4 @@
-"""Arrays that travel together through pair counting: who met where, how often each was out, and who is tied to whom."""
+"""Arrays that travel together through pair counting: groups and their members, how active each actor is, and pairs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Evidence: the log-odds of each review without its own pull, summed up for entities, and as the joint heads read it.
+"""Evidence: log-odds of reviews, each without its own effect on it, summed up for entities, and as joint heads read it.
 
-Evidence is leave-one-out: the log-odds of a review without that review's own pull on its entity's
-row (model.md section 6.4), so that people with few reviews do not look guilty.
+Evidence is leave-one-out: a review moves the row of its entity towards itself, and what that adds to its own log-odds
+is taken off (model.md section 6.4), so that people with few reviews do not look guilty.
 """
 
 from __future__ import annotations

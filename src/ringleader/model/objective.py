@@ -1,4 +1,4 @@
-"""What a fit climbs, and what it is watched by: log posterior, held-out likelihood, effective rank."""
+"""What a fit maximises, and what shows how it goes: log posterior, held-out likelihood, effective rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log-odds of cells and of heads under a state, and those of a cell without its own pull."""
+"""Log-odds of cells and of heads under a state, and the leverage of each cell on its own."""
 
 from __future__ import annotations
 

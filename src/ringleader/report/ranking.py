@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from ringleader.arrays import Numbers
 from ringleader.detector import RingDetector
 from ringleader.known.labels import DEFAULT_TARGET
 from ringleader.plot.score_data import column_of, scores
@@ -136,7 +136,7 @@ def _known(label: float, subject: Subject) -> tuple[str, str]:
     return (f"known: {target}", "bad") if label > 0 else (f"known: no {target}", "")
 
 
-def _cores_of(model: RingDetector, mode: str, codes: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
+def _cores_of(model: RingDetector, mode: str, codes: Numbers) -> list[tuple[int, ...]]:
     numbers: dict[int, list[int]] = {int(code): [] for code in codes}
     for core in model.cores():
         if mode in core.members:

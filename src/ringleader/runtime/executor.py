@@ -1,6 +1,6 @@
-"""Executor: where pieces of work run. ``map(call, pieces)`` gives the results in the order of the pieces.
+"""Threads: where pieces of work run. ``map(call, pieces)`` gives the results in the order of the pieces.
 
-What a piece is never depends on who runs it, so the answer is the same for any executor and any number of threads.
+What a piece is never depends on who runs it, so the answer is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ringleader.runtime.machine import processors
 
@@ -29,13 +29,6 @@ def using_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
-
-
-class Executor(Protocol):
-    """Runs pieces of work."""
-
-    def map(self, call: Callable[[P], R], pieces: Iterable[P]) -> list[R]:
-        """``call`` of every piece, in their order. The first error is raised."""
 
 
 class Threads:

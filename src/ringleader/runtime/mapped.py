@@ -11,18 +11,16 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Array
 from ringleader.errors import StorageError
 from ringleader.runtime.machine import MAPPED, leave_mapped, leave_shared, reserve
 
 PIECE = 1 << 24
 """Bytes of an array that are worked on at a time."""
-
-Array = npt.NDArray[Any]
 
 
 def mapped_array(shape: tuple[int, ...], kind: npt.DTypeLike, folder: str | os.PathLike[str] | None = None) -> Array:

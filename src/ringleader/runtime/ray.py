@@ -55,7 +55,7 @@ to anybody: Ray would report how it is used. And a busy machine may take its tim
 LEAST_STORE = 80 * 2**20
 MOST_STORE = 2 * 2**30
 LOG_LINES = 5
-KNOCK_SECONDS = 10.0
+CONNECT_SECONDS = 10.0
 CHECK_SECONDS = 5.0
 """After so long without an answer, workers are asked whether they live."""
 NODE_SECONDS = 20.0
@@ -91,7 +91,7 @@ class Ray(Settings):
         mine = not ray.is_initialized()
         if mine:
             self._connect(ray)
-            _hush(ray)
+            _silence_ends(ray)
         try:
             count, _ = share_out(_node_processors(ray), self.workers, self.threads)
             workers = RayWorkers(ray, count, self.threads if self.workers else self.threads or 1, self.timeout)
@@ -107,7 +107,7 @@ class Ray(Settings):
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if self.address is not None:
-                _knock(self.address)
+                _check_listening(self.address)
                 ray.init(address=self.address, **quiet)
                 return
             store = self.object_store or min(max(memory_limit() // 10, LEAST_STORE), MOST_STORE)
@@ -376,18 +376,18 @@ def _loopback(ray: Any) -> Iterator[None]:
         raise ConnectionError(f"it listens on {address}, and a cluster of this machine alone must not")
 
 
-def _hush(ray: Any) -> None:
+def _silence_ends(ray: Any) -> None:
     """Ray prints a paragraph for every process that ends; what became of a worker is said in one sentence, by us."""
     inside: Any = getattr(getattr(ray, "_private", None), "worker", None)
     if hasattr(inside, "print_to_stdstream"):
         inside.print_to_stdstream = lambda *about, **more: None
 
 
-def _knock(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Raise where nobody listens at an address: Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def _as_list(references: Any) -> list[Any]:

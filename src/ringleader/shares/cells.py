@@ -12,10 +12,9 @@ import math
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from ringleader.arrays import Codes, Floats, Numbers, frozen
+from ringleader.arrays import Array, Codes, Floats, Numbers, frozen
 from ringleader.kernels.protocol import loaded_kernels
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.peers import Alone, Peers, gather
@@ -31,7 +30,6 @@ SEVERAL = 4
 """Cells of an entity, on average, from which their numbers are held too: they are asked for twenty times in a fit."""
 
 T = TypeVar("T")
-Array = npt.NDArray[Any]
 
 
 class DealtCells(NamedTuple):

@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.arrays import Array, Bools, Floats, Numbers
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import LANES, graph_through, graph_times
 from ringleader.runtime.peers import Peers
 from ringleader.shares.cells import CellShare, Lookup, sent_to_owners
-
-Array = npt.NDArray[Any]
 
 
 class OwnedRows:

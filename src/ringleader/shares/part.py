@@ -1,4 +1,4 @@
-"""Part: that interface for one worker of several: what it holds of a fit, and its side of every sweep."""
+"""Part: a fit as one of several workers has it: what it holds, and its side of every sweep."""
 
 from __future__ import annotations
 

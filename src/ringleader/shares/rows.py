@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ringleader.arrays import Array
 from ringleader.runtime.peers import Peers, gather
 from ringleader.runtime.workers import Workers
 from ringleader.shares.part import Part, Rows
@@ -25,7 +25,6 @@ SENT = 2**23
 ON_DRIVER = "on_driver"
 """Name in the memory of a worker of what the driver has of the pieces that this worker writes."""
 
-Array = npt.NDArray[Any]
 Span = tuple[int, int]
 """The rows [low, high) of an array."""
 Spans = Sequence[Mapping[str, Span]]

@@ -7,12 +7,10 @@ their order, runs along a tree (``kernels/tree.py``).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Array, Floats, Numbers
 from ringleader.kernels.protocol import loaded_kernels
 from ringleader.kernels.tiles import outer_products
 from ringleader.kernels.tree import TreeNodes, join_nodes, tree_sum, whole_nodes
@@ -26,8 +24,6 @@ ROWS_AT_ONCE = 16_384
 
 RUNS = 1024
 """Runs of entities, at the most, that a sum over a mode is made of."""
-
-Array = npt.NDArray[Any]
 
 
 class Runs:

@@ -6,7 +6,7 @@ compiled loops read memory that is not theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ringleader.arrays import unpacked_json
+from ringleader.arrays import NamedArrays, unpacked_json
 from ringleader.errors import ModelFileError, RingleaderError
 from ringleader.known.labels import Labels, Target
 from ringleader.model.state import State
@@ -22,7 +22,6 @@ from ringleader.snapshot.place import Place
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
 
-Arrays = Mapping[str, npt.NDArray[Any]]
 Lengths = tuple[str | None, ...]
 
 VALUE_TYPES = {"id": pa.large_string(), "category": pa.large_string(), "number": pa.float64(), "time": pa.int64()}
@@ -130,7 +129,7 @@ def check_labels(labels: Labels, tensor: SparseTensor) -> None:
     require({entry.mode for entry in labels.entries} <= set(tensor.modes), "a label is of a mode that is not there")
 
 
-def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -> None:
+def check_part(part: str, arrays: NamedArrays, tensor: SparseTensor, entities: int) -> None:
     """The arrays of a derived part have the lengths of the model, and their codes are codes of it.
 
     part : its name, such as ``suspicion-0``; entities : of the mode it is about
@@ -174,7 +173,7 @@ def check_part(part: str, arrays: Arrays, tensor: SparseTensor, entities: int) -
             _check_graph(arrays, side, entities)
 
 
-def _check_ranks(part: str, arrays: Arrays, width: int) -> None:
+def _check_ranks(part: str, arrays: NamedArrays, width: int) -> None:
     """The ranks of some inputs: where the table of each begins and ends, and what is in it."""
     said = f"the ranks of {part} do not fit together"
     offsets, values, places = (arrays[f"rank_{name}"] for name in ("offsets", "values", "places"))
@@ -189,7 +188,7 @@ def _check_ranks(part: str, arrays: Arrays, width: int) -> None:
             require(fits and _are_finite(means), said)
 
 
-def _check_calendar(part: str, arrays: Arrays, bursts: Arrays) -> None:
+def _check_calendar(part: str, arrays: NamedArrays, bursts: NamedArrays) -> None:
     """The calendar of the market: as many shares as occupied bins, and one more; and the bursts, which lie in it."""
     said = f"the calendar of {part} does not fit together"
     occupied, before, rank = (arrays.get(f"calendar_{name}") for name in ("occupied", "before", "rank"))
@@ -206,7 +205,7 @@ def _check_calendar(part: str, arrays: Arrays, bursts: Arrays) -> None:
         )
 
 
-def _check_head(part: str, arrays: Arrays, entities: int) -> None:
+def _check_head(part: str, arrays: NamedArrays, entities: int) -> None:
     """A head: its columns, the inputs that they are made of, and the labels that it learned from."""
     said = f"{part} does not fit together"
     require(_are_codes(arrays["codes"], entities), f"{part} names entities that are not there")
@@ -238,7 +237,7 @@ def _are_finite(*arrays: npt.NDArray[Any]) -> bool:
     return all(array.dtype.kind == "f" and bool(np.isfinite(array).all()) for array in arrays)
 
 
-def _check_graph(arrays: Arrays, side: str, actors: int) -> None:
+def _check_graph(arrays: NamedArrays, side: str, actors: int) -> None:
     """A graph of actors as compressed rows: nothing points beyond its end."""
     data, indices, pointers = (arrays[f"{side}_{name}"] for name in ("data", "indices", "indptr"))
     said = f"{side} of lockstep is no graph of the actors"

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load as load_arrays
 
+from ringleader.arrays import NamedArrays
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.outputs import reason_of
@@ -54,7 +55,6 @@ TEXTS = 1 << 16
 ATTEMPTS = 100
 """How often a reader begins again because the model was replaced while it opened it."""
 
-Arrays = Mapping[str, npt.NDArray[Any]]
 T = TypeVar("T")
 
 
@@ -69,7 +69,7 @@ class ModelPart(NamedTuple):
 
     name: str
     source: object
-    make: Callable[[], Arrays | pa.Table]
+    make: Callable[[], NamedArrays | pa.Table]
     write: Callable[[Place, Cuts, list[str]], list[Entry] | None] | None = None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ringleader.arrays import NamedArrays
 from ringleader.errors import ModelBusyError, ModelFileError, RingleaderError
 from ringleader.judge import Judge, LabelFree
 from ringleader.judge.cluster import HeldSignals
@@ -37,7 +38,6 @@ from ringleader.snapshot.lock import writing
 from ringleader.snapshot.manifest import MANIFEST, UNFINISHED, Manifest
 from ringleader.snapshot.meta import check_meta, fault_of
 from ringleader.snapshot.packing import (
-    Arrays,
     pack_head,
     pack_suspicion,
     pack_tensor,
@@ -240,7 +240,7 @@ def is_large(entities: int) -> bool:
     return entities >= LARGE
 
 
-def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
+def _inputs_arrays(judge: Judge, mode: int, release: bool) -> NamedArrays:
     release = release and is_large(max(judge.signals.tensor.shape))
     if release:
         return_memory()  # that of the mode before
@@ -251,13 +251,13 @@ def _inputs_arrays(judge: Judge, mode: int, release: bool) -> Arrays:
     return arrays
 
 
-def _cores_arrays(snapshot: Snapshot) -> Arrays:
+def _cores_arrays(snapshot: Snapshot) -> NamedArrays:
     arrays = snapshot.cores().to_arrays()
     return_memory()  # that of the boards
     return arrays
 
 
-def _transfer_arrays(judge: Judge, mode: int) -> Arrays:
+def _transfer_arrays(judge: Judge, mode: int) -> NamedArrays:
     return pack_transfer(judge.transfer(mode))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ringleader.arrays import Array, NamedArrays
 from ringleader.errors import ModelFileError
 from ringleader.runtime.machine import leave_mapped
 from ringleader.shares.rows import RowBlocks
@@ -25,8 +25,6 @@ PIECE = 1 << 26
 """Bytes of an array in one piece. While a piece is written or read, its arrays are in memory once more."""
 BY_COLUMNS = ("ranks",)
 """Arrays that are used one column at a time: their pieces are put together so, and not turned in a copy afterwards."""
-
-Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Shape(NamedTuple):
@@ -63,7 +61,7 @@ def cut(shapes: Mapping[str, Shape], largest: int | None = None) -> Cuts:
     return Cuts(rows, spans)
 
 
-def shapes_of(arrays: Arrays) -> dict[str, Shape]:
+def shapes_of(arrays: NamedArrays) -> dict[str, Shape]:
     """The sizes of arrays; one without axes has one row."""
     return {
         name: Shape(len(array), array.nbytes // max(len(array), 1)) if array.ndim else Shape(1, array.nbytes)
@@ -76,14 +74,14 @@ def file_name(part: str, generation: int, number: int, count: int) -> str:
     return f"{part}{f'.{number:05d}' if count > 1 else ''}-{generation}.safetensors"
 
 
-def write_piece(place: Place, name: str, arrays: Mapping[str, npt.NDArray[Any] | RowBlocks]) -> Entry:
+def write_piece(place: Place, name: str, arrays: Mapping[str, Array | RowBlocks]) -> Entry:
     """Writes the arrays of one piece."""
     entry = place.write(name, lambda path: write_arrays(arrays, path))
     leave_mapped()
     return entry
 
 
-def piece_of(arrays: Arrays, span: Mapping[str, tuple[int, int]]) -> dict[str, npt.NDArray[Any]]:
+def piece_of(arrays: NamedArrays, span: Mapping[str, tuple[int, int]]) -> dict[str, Array]:
     """The arrays of one piece, cut out of whole ones: views."""
     return {key: arrays[key][low:high] if arrays[key].ndim else arrays[key] for key, (low, high) in span.items()}
 
@@ -103,12 +101,12 @@ def file_names(files: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {file["name"] for entry in files.values() for file in files_of(entry)}
 
 
-def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[Arrays]) -> dict[str, npt.NDArray[Any]]:
+def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[NamedArrays]) -> dict[str, Array]:
     """The whole arrays out of their pieces, which are read one after the other.
 
     said : what an error calls the part; most_bytes : of all files of the part, which its arrays cannot exceed
     """
-    whole: dict[str, npt.NDArray[Any]] = {}
+    whole: dict[str, Array] = {}
     filled: dict[str, int] = {}
     for name, piece in _named(pieces):
         if name not in rows:
@@ -133,6 +131,6 @@ def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[A
     return whole
 
 
-def _named(pieces: Iterable[Arrays]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def _named(pieces: Iterable[NamedArrays]) -> Iterator[tuple[str, Array]]:
     for piece in pieces:
         yield from piece.items()

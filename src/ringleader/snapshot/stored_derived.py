@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from ringleader.arrays import NamedArrays
 from ringleader.cores import Cores
 from ringleader.errors import ModelFileError
 from ringleader.judge import Head, Judge, LabelFree
@@ -16,7 +17,7 @@ from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
 from ringleader.snapshot.checks import MisfitError, check_part, refused, require
 from ringleader.snapshot.folder import Stored
-from ringleader.snapshot.packing import Arrays, unpack_judgement, unpack_suspicion, unpack_transfer, with_label_columns
+from ringleader.snapshot.packing import unpack_judgement, unpack_suspicion, unpack_transfer, with_label_columns
 from ringleader.snapshot.snapshot import Derived, Snapshot
 from ringleader.snapshot.stored_state import ReadOnce
 
@@ -62,7 +63,7 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     indices = range(len(targets))
     unpacked = _unpacker(snapshot, stored)
 
-    def checked(arrays: Arrays) -> Arrays:
+    def checked(arrays: NamedArrays) -> NamedArrays:
         require("judgement" in arrays or not stored.has("lockstep"), "a head has no judgement")
         return arrays
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ringleader.arrays import Numbers
 from ringleader.tables.check import Checked
 from ringleader.tables.distinct import number_ids
 
@@ -27,7 +28,7 @@ class CodedRows(NamedTuple):
 
     codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
     exact: list[npt.NDArray[Any]]  # of each of ``Coding.binned_axes`` (n,)
-    weights: npt.NDArray[np.int64] | None  # how often each counts (n,); None where each counts once
+    weights: Numbers | None  # how often each counts (n,); None where each counts once
 
     def __len__(self) -> int:
         return len(self.codes[0])
@@ -38,7 +39,7 @@ class DistinctRows(NamedTuple):
 
     codes: list[npt.NDArray[Any]]  # of each axis (n,), integers
     exact: list[npt.NDArray[Any]]  # of each of ``Coding.binned_axes`` (n,)
-    counts: npt.NDArray[np.int64]  # (n,)
+    counts: Numbers  # (n,)
 
 
 class GroupedRows(NamedTuple):
@@ -212,7 +213,7 @@ class Coding:
         self._numbers[k] = values
         self.sizes[k] = len(values)
 
-    def _codes(self, k: int, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def _codes(self, k: int, values: npt.NDArray[Any]) -> Numbers:
         """Codes of numbers or times, all of which are in the vocabulary."""
         known = self._numbers[k]
         width = self.checked.columns[k].axis.bin_seconds or 1

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ringleader.wording import plural
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -37,7 +39,7 @@ def _learning_curves(rows: pd.DataFrame, preset: str) -> Figure:
                 mean = own.groupby("epoch")[f"{side}_auc"].mean()
                 axes.plot(mean.index, mean, color=COLOURS[str(learner)], marker=MARKERS[str(learner)], label=learner)
             axes.axhline(0.5, color="0.7", linewidth=0.8, label="chance")
-            axes.set_title(f"{mode}s, {'labelled' if side == 'train' else 'tested'}", fontsize=10)
+            axes.set_title(f"{plural(mode)}, {'labelled' if side == 'train' else 'tested'}", fontsize=10)
             axes.set_ylabel("AUC")
             if i:
                 axes.set_xlabel("epoch")

@@ -19,6 +19,7 @@ from ringleader.evaluation import metrics
 from ringleader.evaluation.protocol import Split, market_split
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
+from ringleader.wording import plural
 
 MODES = ("seller", "reviewer")
 BUDGET = 4
@@ -170,7 +171,8 @@ def choose(
         for mode in MODES:
             best = int(np.argmax(aucs[mode]))
             choices[method.name, mode] = ChosenSettings(tried[best], tuple(aucs[mode]))
-            say(f"tuning {method.name} on {mode}s: {max(aucs[mode]):.3f} with {dict(tried[best]) or 'its defaults'}")
+            chosen = dict(tried[best]) or "its defaults"
+            say(f"tuning {method.name} on {plural(mode)}: {max(aucs[mode]):.3f} with {chosen}")
     return choices
 
 

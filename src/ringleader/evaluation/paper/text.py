@@ -11,6 +11,7 @@ import pandas as pd
 from ringleader.evaluation.paper.methods import METHODS, MODES
 from ringleader.evaluation.protocol import PRINTED, PRINTED_BEST_AUC, Row, relative, summary
 from ringleader.evaluation.results import markdown_table
+from ringleader.wording import plural
 
 Frames = Mapping[str, pd.DataFrame]
 PRESETS = ("paper", "corrected")
@@ -54,7 +55,7 @@ def _tables(frames: Frames) -> Iterator[str]:
             rows.append([cell.replace("nan", "-") for cell in cells])
         columns = ["method", "precision at N", "recall at N", "AUC", "matched AUC", "average precision",
                    "P / R / AUC, best of the paper's rows = 100", "printed"]  # fmt: skip
-        yield f"### {mode.capitalize()}s"
+        yield f"### {plural(mode.capitalize())}"
         yield _composition(frames, mode)
         yield markdown_table(columns, rows)
 
@@ -119,7 +120,7 @@ def _claims(frames: Frames) -> Iterator[str]:
         "Mean difference of AUC over the markets ± its standard error. *Level*: within two standard errors. The paper "
         "claims the first three for sellers; for reviewers it has natural gradient level with stochastic gradient."
     )
-    yield markdown_table(["claim", *(f"{mode}s [{preset}]" for mode in MODES for preset in PRESETS)], rows)
+    yield markdown_table(["claim", *(f"{plural(mode)} [{preset}]" for mode in MODES for preset in PRESETS)], rows)
 
 
 # -- the other experiments ------------------------------------------------------------------------------

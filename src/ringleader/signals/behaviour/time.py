@@ -20,6 +20,7 @@ from ringleader.shares.cells import CellShare
 from ringleader.shares.runs import sums_by_code
 from ringleader.signals.behaviour.distinct import distinct_pairs
 from ringleader.tensor.vocabulary import Vocabulary
+from ringleader.wording import plural
 
 DAY = 86_400
 WINDOW_DAYS = (7, 21, 42)
@@ -137,7 +138,7 @@ def say_length(bins: int, bin_seconds: int) -> str:
     for unit, size in (("week", 7 * DAY), ("day", DAY), ("hour", 3600), ("minute", 60), ("second", 1)):
         if seconds % size == 0:
             number = seconds // size
-            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+            return f"{number} {unit if number == 1 else plural(unit)}"
     raise AssertionError("seconds are whole")
 
 

@@ -18,11 +18,12 @@ class LockstepSettings(Settings):
     min_group, max_group : sizes of groups that count. Larger ones are skipped, and reported.
     min_shared : meetings below which a pair is no pair.
     doubt : taken off the LLR of every pair: among so many pairs, some meet often by chance.
-    popularity : from 0 (a meeting is a meeting) to 1 (it says the more, the quieter the place).
+    popularity : how far meetings at popular places count less: 0, not at all; 1, by how likely those are.
     third_parties : weight of the lockstep through others, who were not there, in the score of a review; 0: none.
     cap : most that a pair's LLR counts through third parties, in the start and in association.
     floor : least expected number of meetings of a pair.
-    topics : tastes that chance knows of; 0 for none. Where no one disagrees, tastes explain nothing.
+    topics : number of tastes that explain meetings; 0 for none. They are learned where people rate the same item
+        differently; without such people they explain nothing.
     high, low : ratings of at least ``high`` are boosts, of at most ``low`` attacks; None: see ``rating_sides``.
     items : names of the modes that people meet on, each by itself; None: product and seller, else the next mode of ids.
     """
