@@ -178,7 +178,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         return "\n".join([made, *self.snapshot_.lines()]) if self.__sklearn_is_fitted__() else made
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # at once: others may learn or save meanwhile
         return {name: state[name] for name in state if name != "_stored"}  # open files
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -194,19 +194,6 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
 def load(folder: str | os.PathLike[str]) -> RingDetector:
     """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
     snapshot, stored = snapshots.load(folder)
-    detector = _holding(snapshot)
-    detector._stored = stored
-    return detector
-
-
-def as_of_now(model: RingDetector) -> RingDetector:
-    """A detector with the snapshot that ``model`` holds now: what asks several questions gets answers of one model,
-    whatever another thread has ``model`` learn meanwhile.
-    """
-    return _holding(model._fitted())
-
-
-def _holding(snapshot: Snapshot) -> RingDetector:
     detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
-    detector.snapshot_ = snapshot
+    detector.snapshot_, detector._stored = snapshot, stored
     return detector

@@ -14,7 +14,7 @@ from ringleader.judge.population import edges_of, moved_rows
 from ringleader.runtime.peers import Alone, Peers, led
 from ringleader.shares import cells
 from ringleader.shares.cells import CellShare, cut_entities, deal_shares
-from ringleader.shares.graphs import both_ways, cell_graph, meeting_graph
+from ringleader.shares.graphs import both_ways, cell_graph, meeting_graph, two_ways
 from ringleader.tensor.sparse import SparseTensor
 
 BEGINS = [np.array([0, 7, 7, 30, 41]), np.array([0, 2, 11, 12, 13])]
@@ -95,3 +95,14 @@ def test_rows_are_cut_at_other_edges() -> None:
 
     for rank, found in enumerate(InProcess(4).run(moved, [()] * 4)):
         np.testing.assert_array_equal(found, rows[after[rank] : after[rank + 1]])
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40), (12, 12)])
+def test_a_graph_is_walked_both_ways_to_the_same_bits(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(shape[0])
+    graph = sparse.csr_array(draw.random(shape) * (draw.random(shape) < 0.4))
+    there, back = two_ways(graph)
+    for m in (1, 5):
+        left, right = draw.normal(size=(shape[0], m)), draw.normal(size=(shape[1], m))
+        np.testing.assert_array_equal(there @ right, graph @ right)
+        np.testing.assert_array_equal(back @ left, sparse.csr_array(graph.T) @ left)

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from core_markets import OPENING, WEEK, honest
-from scipy import sparse
 
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError
-from ringleader.shares.graphs import two_ways
 from ringleader.signals.lockstep import (
     Lockstep,
     LockstepSettings,
@@ -23,7 +21,6 @@ from ringleader.signals.lockstep import (
     start_rows,
 )
 from ringleader.signals.lockstep.start import components
-from ringleader.tensor.roles import rating_sides
 from ringleader.tensor.sparse import SparseTensor
 
 RING, ITEMS = 8, 6
@@ -162,23 +159,6 @@ def test_ratings_through_zero_divide_by_sign() -> None:
     scores = find_lockstep(tensor).entity_scores(tensor, "reviewer")
     assert scores["boost_mean"][of(tensor, "ring")].min() > 2
     assert scores["attack_mean"][of(tensor, "ring")].max() == 0
-
-
-@pytest.mark.parametrize(
-    ("values", "low", "high"),
-    [
-        ([1, 2, 3, 4, 5], 2, 4),
-        ([3, 4, 5], 2, 4),
-        ([-10, -1, 0, 1, 10], -1, 1),
-        ([0, 1], 0.25, 0.75),
-        (list(range(1, 11)), 3.25, 7.75),
-        ([0, 100], 25, 75),
-        ([7], -np.inf, 7),
-        ([], -np.inf, np.inf),
-    ],
-)
-def test_sides_of_a_rating_scale(values: list[float], low: float, high: float) -> None:
-    assert rating_sides(values) == (low, high)
 
 
 def test_sides_can_be_set() -> None:
@@ -403,14 +383,3 @@ def test_scores_of_another_tensor_are_refused() -> None:
     tensor, other = market(), market(gang("ring", 5, 3))
     with pytest.raises(SettingsError, match="find it anew"):
         find_lockstep(tensor).entity_scores(other, "seller")
-
-
-@pytest.mark.parametrize("shape", [(40, 7), (7, 40), (12, 12)])
-def test_a_graph_is_walked_both_ways_to_the_same_bits(shape: tuple[int, int]) -> None:
-    draw = np.random.default_rng(shape[0])
-    graph = sparse.csr_array(draw.random(shape) * (draw.random(shape) < 0.4))
-    there, back = two_ways(graph)
-    for m in (1, 5):
-        left, right = draw.normal(size=(shape[0], m)), draw.normal(size=(shape[1], m))
-        np.testing.assert_array_equal(there @ right, graph @ right)
-        np.testing.assert_array_equal(back @ left, sparse.csr_array(graph.T) @ left)

@@ -211,3 +211,20 @@ def test_unused_ratings_do_not_move_the_sides() -> None:
     boost, attack = sides(fewer, assign_roles(fewer))
     stars = fewer.decode()["rating"].to_numpy()
     assert np.array_equal(boost, stars >= 4) and np.array_equal(attack, stars <= 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([1, 2, 3, 4, 5], 2, 4),
+        ([3, 4, 5], 2, 4),
+        ([-10, -1, 0, 1, 10], -1, 1),
+        ([0, 1], 0.25, 0.75),
+        (list(range(1, 11)), 3.25, 7.75),
+        ([0, 100], 25, 75),
+        ([7], -np.inf, 7),
+        ([], -np.inf, np.inf),
+    ],
+)
+def test_sides_of_a_rating_scale(values: list[float], low: float, high: float) -> None:
+    assert rating_sides(values) == (low, high)

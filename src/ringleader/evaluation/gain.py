@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ringleader.detector import RingDetector, as_of_now
+from ringleader.detector import RingDetector
 from ringleader.errors import LabelError
 from ringleader.evaluation import metrics
 from ringleader.evaluation.truth import known_codes
 from ringleader.known.labels import DEFAULT_TARGET, Labels
+from ringleader.snapshot.answers import as_of_now
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringleader.arrays import Bools, Codes
-from ringleader.detector import RingDetector, as_of_now
+from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, warn_of
 from ringleader.evaluation import metrics
 from ringleader.known.labels import Labels, Target, read_labels, unmatched
+from ringleader.snapshot.answers import as_of_now
 
 if TYPE_CHECKING:
     import pandas as pd

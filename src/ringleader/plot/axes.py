@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ringleader.arrays import Floats
 from ringleader.cores import Core
-from ringleader.detector import RingDetector, as_of_now
+from ringleader.detector import RingDetector
 from ringleader.errors import SettingsError
 from ringleader.plot import account_data, core_data, score_data
 from ringleader.plot.charts import Chart
 from ringleader.plot.draw import draw_on
+from ringleader.snapshot.answers import as_of_now
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

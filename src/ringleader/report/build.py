@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ringleader.cores import Cores
-from ringleader.detector import RingDetector, as_of_now
+from ringleader.detector import RingDetector
 from ringleader.errors import LabelError, SettingsError
 from ringleader.evaluation.truth import evaluate
 from ringleader.known.labels import Labels
@@ -23,6 +23,7 @@ from ringleader.report.groups import core_section, odds, people
 from ringleader.report.ranking import TOP, Subject, alike, first_of, ranking, subjects
 from ringleader.report.since import changes
 from ringleader.runtime.machine import return_memory
+from ringleader.snapshot.answers import as_of_now
 from ringleader.snapshot.parts import is_large
 from ringleader.snapshot.stored_state import put_state_away
 from ringleader.version import __version__

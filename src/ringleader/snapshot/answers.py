@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ringleader.arrays import Floats
 from ringleader.cores import Cores, CoreSettings
@@ -81,3 +82,13 @@ class Answers(ABC):
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html_text(line)}</p>" for line in repr(self).splitlines())
+
+
+A = TypeVar("A", bound=Answers)
+
+
+def as_of_now(model: A) -> A:
+    """A copy that keeps the snapshot which the model holds now: for who asks several questions and wants the answers
+    of one model, whatever another thread has it learn meanwhile.
+    """
+    return copy.copy(model)

@@ -122,5 +122,4 @@ def check_parameters(parameters: Mapping[str, Any], tensor: SparseTensor) -> Non
     shares = prevalence if isinstance(prevalence, Mapping) else {tensor.modes[0]: prevalence}
     for mode, share in shares.items():
         tensor.mode_index(mode)
-        if not Number(above=0, below=1, optional=True).allows(share):
-            raise SettingsError(f"prevalence is {share!r}; choose a share between 0 and 1")
+        check_setting("prevalence", share, Number(above=0, below=1, optional=True))

@@ -69,6 +69,25 @@ PRESETS: dict[str, dict[str, float]] = {
 }
 """What a difficulty means. Decided by benchmarks/marketplace_bands.py on seeds 0-14, checked on 100-104."""
 
+LIMITS: dict[str, Number] = {
+    "abusive": Number(least=0.001, most=0.2),
+    "unseen_rings": Number(least=0.0, most=0.8),
+    "attackers": Number(least=0.0, most=1.0),
+    "clients": Number(least=2.0, most=200.0),
+    "pool": Number(least=1.0, most=50.0),
+    "density": Number(least=0.02, most=1.0),
+    "campaigns": Number(least=1.0, most=10.0),
+    "camouflage": Number(least=0.0, most=50.0),
+    "slow_drip": Number(least=0.0, most=1.0),
+    "three_weeks": Number(least=0.0, most=1.0),
+    "poor_quality": Number(least=-3.0, most=3.0),
+    "look_alikes": Number(least=0.0, most=3.0),
+    "clubs": Number(least=0.0, most=5.0),
+    "waves": Number(least=0.0, most=1.0),
+    "overlap": Number(least=0.0, most=0.9),
+    "turnover": Number(least=0.0, most=5.0),
+}
+"""The lowest and highest value of each share or rate."""
 
 TUNED_AT = 220_000
 """Reviews of the markets on which PRESETS was tuned."""
@@ -178,24 +197,3 @@ def settle(
         rings=rings,
         **chosen,
     )
-
-
-LIMITS: dict[str, Number] = {
-    "abusive": Number(least=0.001, most=0.2),
-    "unseen_rings": Number(least=0.0, most=0.8),
-    "attackers": Number(least=0.0, most=1.0),
-    "clients": Number(least=2.0, most=200.0),
-    "pool": Number(least=1.0, most=50.0),
-    "density": Number(least=0.02, most=1.0),
-    "campaigns": Number(least=1.0, most=10.0),
-    "camouflage": Number(least=0.0, most=50.0),
-    "slow_drip": Number(least=0.0, most=1.0),
-    "three_weeks": Number(least=0.0, most=1.0),
-    "poor_quality": Number(least=-3.0, most=3.0),
-    "look_alikes": Number(least=0.0, most=3.0),
-    "clubs": Number(least=0.0, most=5.0),
-    "waves": Number(least=0.0, most=1.0),
-    "overlap": Number(least=0.0, most=0.9),
-    "turnover": Number(least=0.0, most=5.0),
-}
-"""The lowest and highest value of each share or rate."""
