@@ -42,7 +42,7 @@ def mapped_array(shape: tuple[int, ...], kind: npt.DTypeLike, folder: str | os.P
     return np.frombuffer(mapping, dtype).reshape(shape)
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array: object) -> bool:
     """Whether an array is one of these, or a view of it."""
     while isinstance(array, np.ndarray):
         array = array.base
