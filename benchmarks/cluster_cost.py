@@ -11,7 +11,8 @@ reading one factor row at random; it depends on how many bytes the rows of the c
 is measured for every size. CELL and VISITS are fitted. Bytes: a worker receives each factor row that its cells and
 their negatives name and that it does not own, once for each mode that is dealt out, the cells in which its entities
 were drawn, and sums of the modes that are not dealt out. ``--simulate`` runs the messages of a sweep of the largest
-market between many workers on this machine, with sleeps for the kernels.
+market between many workers on this machine, with sleeps for the kernels. What a whole fit costs beside its sweeps:
+``cluster_whole_fit.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from in_process import InProcess
 
 import ringleader as rl
 from cluster_speed import market
+from cluster_whole_fit import AROUND, CELL, ROW_BYTES, VISITS
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import get_learner, likelihoods
 from ringleader.model.config import ModelConfig
@@ -40,15 +42,10 @@ from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
 from ringleader.runtime.peers import Peers
 
-ROW_BYTES = 96
-"""A factor row of rank 24 in float32."""
 DRAWN_BYTES = 36
 """A cell in which an entity was drawn, sent to its owner: codes, weight, numbers."""
 SUM_BYTES = 2592
 """Gradient and curvature of an entity of a mode that is not dealt out, in float64."""
-AROUND = 1.24
-"""CPU seconds of a sweep on two workers over those of one process, as ``cluster_speed.py`` has them: laying out what
-was drawn, and messages."""
 NEGATIVES = 4
 MODES = 5
 STEPS = 11
@@ -246,7 +243,7 @@ def main() -> None:
     parser.add_argument("--simulate", type=int, default=0)
     parser.add_argument("--shrink", type=float, default=50.0, help="how much smaller messages are than real ones")
     parser.add_argument("--store", type=int, default=1500, help="megabytes of Ray's object store in a simulation")
-    parser.add_argument("--constants", type=float, nargs=2, default=(1.047e-6, 47.8), metavar=("CELL", "VISITS"))
+    parser.add_argument("--constants", type=float, nargs=2, default=(CELL, VISITS), metavar=("CELL", "VISITS"))
     parser.add_argument("--project", action="store_true", help="say what the model says of the largest market")
     parser.add_argument("--most-rows", type=int, default=54_000_000, help="rows of the largest table that is timed")
     parser.add_argument("--threads", type=int, default=16)

@@ -181,7 +181,10 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
     busy = [b.seconds - a.seconds for a, b in zip(before, after, strict=True)]
     print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
     print(f", of the driver {busy[0]:.1f} s and {after[0].megabytes:.0f} MB", end="")
-    print(f", of the workers {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB" if workers else "")
+    if workers:
+        said = ", ".join(f"{seconds:.1f}" for seconds in busy[1:])
+        print(f", of the workers {said} s and {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB", end="")
+    print()
     apart = ", ".join(f"{after - before:.2f}" for before, after in itertools.pairwise(sweeps))
     print(f"the first sweep ended after {sweeps[0]:.1f} s, the others, checkpoints with them, took {apart} s")
     print(f"before it: {', '.join(f'{u.megabytes:.0f}' for u in before)} MB")

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ringleader.runtime.ray import ENVIRONMENT
+
 NETWORK = "10.77.0"
 PORT = 6390
 STORE = 80 * 2**20
@@ -41,6 +43,7 @@ class Nodes:
         self.started: dict[int, subprocess.Popen[str]] = {}
         self.address = f"{NETWORK}.1:{PORT}"
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))  # of this cluster alone
+        os.environ.update(ENVIRONMENT)  # a busy machine may take its time to start a node
 
     def open(self) -> None:
         self.close()  # what a program that was killed has left

@@ -27,7 +27,8 @@ class InProcess:
 
     def restart(self) -> None:
         self.restarts += 1
-        self.workers = [Worker(rank, self.count) for rank in range(self.count)]
+        # They have the memory of this process: none of them gives any of it back.
+        self.workers = [Worker(rank, self.count, tidy=False) for rank in range(self.count)]
 
     def run(self, call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         try:

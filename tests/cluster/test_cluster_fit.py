@@ -35,16 +35,16 @@ def market() -> tuple[SparseTensor, rl.Labels]:
     return tensor, rl.read_labels(pd.DataFrame(known))
 
 
+@pytest.mark.slow  # on a small one, in every way: test_same_folder.py
 @pytest.mark.parametrize(
     ("preset", "labelled", "workers"),
     [
-        ("default", True, 2),
         ("default", False, 3),
         ("corrected", True, 2),
-        pytest.param("corrected", False, 2, marks=pytest.mark.slow),
+        ("corrected", False, 2),
     ],
 )
-def test_workers_write_the_model_folder_of_one_process(
+def test_workers_write_the_model_folder_of_one_process_on_a_market_of_every_kind(
     tmp_path: Path, market: tuple[SparseTensor, rl.Labels], preset: str, labelled: bool, workers: int
 ) -> None:
     tensor, known = market
