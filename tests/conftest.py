@@ -30,6 +30,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def leftovers() -> Iterator[None]:
+    """What the tests of a file leave goes with them: a warning of it would fail those of another file."""
+    yield
+    gc.collect()
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data sets; tests that need it skip where it is absent."""

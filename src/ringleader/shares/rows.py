@@ -224,8 +224,8 @@ def _write(
         arrays: dict[str, Any] = {name: FetchedRows(span, like[name], partial(fetch, name)) for name, span in wanted}
         together = _smallest({name: array.nbytes for name, array in arrays.items()})
         few = [(name, span) for name, span in wanted if name in together]
-        for (name, (low, high)), found in zip(few, (ask(few) if few else None) or [], strict=True):
-            arrays[name] = RowBlocks(high - low, like[name], found)
+        for (name, (low, high)), blocks_of_few in zip(few, (ask(few) if few else None) or [], strict=True):
+            arrays[name] = RowBlocks(high - low, like[name], blocks_of_few)
         results[number] = write(number, arrays | on_driver[number])
     while ask(()) is not None:
         pass

@@ -211,13 +211,13 @@ class Checked:
                 f"coalesce({quoted(c.axis.column + '=')} || left(CAST({sql} AS VARCHAR), 40), '')"
                 for c, sql in zip(self.read, part.columns, strict=True)
             )
-            found = self.relation.rows(
+            by_reason = self.relation.rows(
                 f"SELECT file, reason, count(*), min(row, {EXAMPLES_PER_REASON}), "
                 f"arg_min(shown, row, {EXAMPLES_PER_REASON}) FROM (SELECT {part.numbered}, {self.reason(p)} AS reason, "
                 f"concat_ws(' ', {texts}) AS shown FROM {part.relation}) "
                 "WHERE reason IS NOT NULL GROUP BY file, reason ORDER BY reason"
             )
-            for file, *reasons in found:
+            for file, *reasons in by_reason:
                 source = part.files[file]
                 refused.setdefault(source.number, []).append((source, *reasons))
         for _, reasons in sorted(refused.items()):

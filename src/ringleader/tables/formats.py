@@ -42,8 +42,8 @@ class ParquetLoader:
             raise bad_parquet(file.name, error) from error
         # DuckDB takes names that differ by case for the same and renames them.
         folded = [name.lower() for name in self.names]
-        plain = len(set(folded)) == len(folded) and not {"filename", ROW_NUMBER} & set(folded)
-        self.layout = (tuple(self.names), described) if plain else None
+        unambiguous = len(set(folded)) == len(folded) and not {"filename", ROW_NUMBER} & set(folded)
+        self.layout = (tuple(self.names), described) if unambiguous else None
         self.numbered = ROW_NUMBER not in folded
 
     def columns(self, relation: Relation, schema: Schema) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ class Member(NamedTuple):
 
     key: int | str  # what stands for it in the rows: its number, or its path where Parquet is scanned
     source: SourceFile
-    values: tuple[Value, ...]  # those of ``Group.given``
+    values: tuple[Value, ...]  # those of ``Group.from_folders``
     loader: ParquetLoader | None = None
 
 
@@ -37,12 +37,12 @@ class Group:
     """Files that are read in one go.
 
     columns : SQL of the columns that are in the files, and their types
-    given   : the places, among all columns that are read, of those that the folders of the files give
+    from_folders   : the places, among all columns that are read, of those that the folders of the files give
     row     : SQL of the number of a row in its file, empty where it has none
     """
 
     columns: Sequence[tuple[str, str]]
-    given: tuple[int, ...]
+    from_folders: tuple[int, ...]
     row: str
     members: list[Member] = field(default_factory=list)
 
@@ -65,12 +65,12 @@ class Parts:
         own = tuple(axis for axis in schema.read if axis.column not in fixed)
         if not own:
             raise SchemaError(f"{loader.file.name!r} has no column of its own for any mode; all are names of folders")
-        given = tuple(k for k, axis in enumerate(schema.read) if axis.column in fixed)
-        values = tuple(fixed[schema.read[k].column] for k in given)
+        from_folders = tuple(k for k, axis in enumerate(schema.read) if axis.column in fixed)
+        values = tuple(fixed[schema.read[k].column] for k in from_folders)
         if isinstance(loader, ParquetLoader):
-            self._add_parquet(loader, number, replace(schema, axes=own), given, values)
+            self._add_parquet(loader, number, replace(schema, axes=own), from_folders, values)
         else:
-            self._add_text(loader, number, replace(schema, axes=own), given, values)
+            self._add_text(loader, number, replace(schema, axes=own), from_folders, values)
 
     def all(self) -> list[TablePart]:
         """The parts, in the order of their first files."""
@@ -83,13 +83,18 @@ class Parts:
         return sorted(parts, key=lambda part: min(file.number for file in part.files.values()))
 
     def _add_parquet(
-        self, loader: ParquetLoader, number: int, schema: Schema, given: tuple[int, ...], values: tuple[Value, ...]
+        self,
+        loader: ParquetLoader,
+        number: int,
+        schema: Schema,
+        from_folders: tuple[int, ...],
+        values: tuple[Value, ...],
     ) -> None:
         like = number if loader.layout is None else loader.layout
-        key = (like, tuple(axis.column for axis in schema.axes), given)
+        key = (like, tuple(axis.column for axis in schema.axes), from_folders)
         if key not in self._scanned:
             row = ROW_NUMBER if loader.numbered else ""
-            self._scanned[key] = Group(loader.columns(self.relation, schema), given, row)
+            self._scanned[key] = Group(loader.columns(self.relation, schema), from_folders, row)
         group = self._scanned[key]
         names = ", ".join(sql for sql, _ in group.columns)
         alone = f"SELECT bit_xor(hash({names})) FROM {parquet([loader.path])}"
@@ -97,27 +102,29 @@ class Parts:
         group.members.append(Member(str(loader.path), source, values, loader))
 
     def _add_text(
-        self, loader: TextLoader, number: int, schema: Schema, given: tuple[int, ...], values: tuple[Value, ...]
+        self, loader: TextLoader, number: int, schema: Schema, from_folders: tuple[int, ...], values: tuple[Value, ...]
     ) -> None:
         columns = [(f"f{k}", "VARCHAR") for k in range(len(schema.axes))]
         query = loader.query(schema)
-        if given not in self._loaded:
+        if from_folders not in self._loaded:
             table = f"text_{len(self._loaded)}"
-            self._loaded[given] = Group(columns, given, "rowid")
+            self._loaded[from_folders] = Group(columns, from_folders, "rowid")
             fields = [f"{name} {kind}" for name, kind in columns] + (["file INTEGER"] if self._many else [])
             self.relation.rows(f"CREATE TABLE {table} ({', '.join(fields)})")
-        table = f"text_{list(self._loaded).index(given)}"
+        table = f"text_{list(self._loaded).index(from_folders)}"
         if self._many:
             query = f"SELECT *, {number} FROM ({query})"
         if ends_in_time(loader.path) and self._loads(f"INSERT INTO {table} {query}"):
             source = SourceFile(
                 loader.file.name, number, lambda rows: loader.places(self._records(table, number, rows))
             )
-            self._loaded[given].members.append(Member(number, source, values))
+            self._loaded[from_folders].members.append(Member(number, source, values))
             return
         path = self._write_by_row(loader, number, schema)
         source = SourceFile(loader.file.name, number, lambda rows: [f"{loader.file.name} line {n}" for n in rows])
-        self._by_row.setdefault(given, Group(columns, given, "line")).members.append(Member(str(path), source, values))
+        self._by_row.setdefault(from_folders, Group(columns, from_folders, "line")).members.append(
+            Member(str(path), source, values)
+        )
 
     def _records(self, table: str, number: int, rows: list[int]) -> list[int]:
         """Which records of a file some rows of a table are, from 0: the rows of a file follow each other in it."""
@@ -162,7 +169,7 @@ class Parts:
         import duckdb
 
         try:
-            found = self.relation.rows(f"SELECT filename FROM {_scan(group, ', filename = true')} GROUP BY filename")
+            names = self.relation.rows(f"SELECT filename FROM {_scan(group, ', filename = true')} GROUP BY filename")
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
@@ -170,29 +177,30 @@ class Parts:
                 if member.loader is not None:
                     member.loader.describe(self.relation)
             return False
-        return {name for (name,) in found} <= {member.key for member in group.members}
+        return {name for (name,) in names} <= {member.key for member in group.members}
 
     def _part(self, group: Group, table: str, file: str) -> TablePart:
         """A group as a part. file : SQL of what stands for the file of a row; empty where there is only one"""
         first = group.members[0]
         file = file or (quoted(first.key) if isinstance(first.key, str) else str(first.key))
         files = {member.key: member.source for member in group.members}
-        given = {k: _constant(value) for k, value in zip(group.given, first.values, strict=True)}
+        from_folders = {k: _constant(value) for k, value in zip(group.from_folders, first.values, strict=True)}
         row, columns = group.row, list(group.columns)
         if any(member.values != first.values for member in group.members):
-            table, columns, given = self._with_values(group, table, file)
+            table, columns, from_folders = self._with_values(group, table, file)
             file, row = "file", "row" if row else ""
         own = iter(columns)
-        both = [given[k] if k in given else next(own) for k in range(len(columns) + len(given))]
+        both = [from_folders[k] if k in from_folders else next(own) for k in range(len(columns) + len(from_folders))]
         return TablePart(table, tuple(s for s, _ in both), tuple(kind for _, kind in both), row, files, file)
 
     def _with_values(
         self, group: Group, table: str, file: str
     ) -> tuple[str, list[tuple[str, str]], dict[int, tuple[str, str]]]:
-        """Rows beside what the folders of their files give: the table, its own columns, the given ones."""
+        """Rows beside what the folders of their files give: the table, its own columns, those of the folders."""
         name = f"values_{min(member.source.number for member in group.members)}"
         values = {
-            f"g{k}": pa.array([m.values[n] for m in group.members], pa.string()) for n, k in enumerate(group.given)
+            f"g{k}": pa.array([m.values[n] for m in group.members], pa.string())
+            for n, k in enumerate(group.from_folders)
         }
         self.relation.connection.register("values", pa.table({"file": [m.key for m in group.members], **values}))
         self.relation.rows(f"CREATE TABLE {name} AS SELECT * FROM values")
@@ -201,7 +209,7 @@ class Parts:
         own += [f"{file} AS file"] + ([f"{group.row} AS row"] if group.row else [])
         joined = f"(SELECT * FROM (SELECT {', '.join(own)} FROM {table}) JOIN {name} USING (file))"
         columns = [(f"c{n}", kind) for n, (_, kind) in enumerate(group.columns)]
-        return joined, columns, {k: (f"g{k}", "VARCHAR") for k in group.given}
+        return joined, columns, {k: (f"g{k}", "VARCHAR") for k in group.from_folders}
 
 
 def _scan(group: Group, options: str = "") -> str:

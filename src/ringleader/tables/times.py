@@ -230,15 +230,15 @@ def _unit(relation: Relation, k: int) -> tuple[str, str | None]:
 
 def _first_date(relation: Relation, k: int) -> str | None:
     """The first of the dates that numbers of a column spell, in the first file that has any."""
-    found: list[tuple[int, float]] = []
+    spelt: list[tuple[int, float]] = []
     for part in relation.parts:
         x = as_double(part, k)
         firsts = relation.rows(
             f"SELECT file, min(x) FROM (SELECT {part.file} AS file, {x} AS x, {_date(x)} AS day FROM {part.relation}) "
             "WHERE day IS NOT NULL GROUP BY file"
         )
-        found += [(part.files[file].number, first) for file, first in firsts]
-    first = next((own for own in relation.everyone(min(found, default=None)) if own is not None), None)
+        spelt += [(part.files[file].number, first) for file, first in firsts]
+    first = next((own for own in relation.everyone(min(spelt, default=None)) if own is not None), None)
     return None if first is None else f"{first[1]:.0f}"
 
 
