@@ -29,7 +29,7 @@ workers = pytest.mark.parametrize("workers", [None, 2])
 
 @pytest.fixture(scope="module")
 def reviews() -> pd.DataFrame:
-    return marketplace(800, seed=3).reviews
+    return marketplace(1_000, seed=3).reviews
 
 
 @pytest.fixture
