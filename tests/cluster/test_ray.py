@@ -65,6 +65,7 @@ def test_a_cluster_writes_the_model_folder_of_one_process(
     assert_same_folder(tmp_path / "two", tmp_path / "one")
 
 
+@pytest.mark.slow  # workers of one process are lost in test_repeat.py and test_worker_rows.py
 def test_a_worker_killed_during_a_sweep_costs_no_bit(tmp_path: Path, workers: Any, reviews: Path, labels: Path) -> None:
     rl.RingDetector(**SETTINGS).fit(reviews, labels, checkpoint=tmp_path / "one")
     victim = workers.processes[1]

@@ -85,7 +85,7 @@ SETTINGS: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings)) or "default")
-@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize("devices", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_fit_in_ranges_has_the_bits_of_one_that_is_on_the_device(settings: dict[str, object], devices: int) -> None:
     problem = problem_of(**settings)  # type: ignore[arg-type]
     split = with_devices(problem, *(EmulatedDevice(limit=LIMIT) for _ in range(devices)))

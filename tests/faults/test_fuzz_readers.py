@@ -36,7 +36,7 @@ from probing import give_up_after
 CORPUS = sorted(
     path for path in (Path(__file__).parent / "corpus").iterdir() if path.suffix != ".py" and path.is_file()
 )
-SECONDS = float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "20"))
+SECONDS = float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "10"))
 FIRST = int(os.environ.get("RINGLEADER_FUZZ_FIRST", "0"))
 LONGEST = 60
 """Seconds that any file of the corpus may compute."""

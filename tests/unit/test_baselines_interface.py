@@ -53,7 +53,7 @@ def known(name: str, tensor: SparseTensor):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("modes", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("modes", [2, 5, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4, 6))])
 def test_scores_of_every_mode_are_finite_and_repeatable(name, modes):
     tensor = tensor_of(codes_of(modes))
     model = quick(name)

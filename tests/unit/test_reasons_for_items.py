@@ -22,7 +22,7 @@ REVIEWERS = ("lockstep", "evidence", "crowd of strangers")
 """Kinds of reasons that are an item's reviews."""
 
 
-@pytest.fixture(scope="module", params=["labels", "no labels"])
+@pytest.fixture(scope="module", params=["labels", pytest.param("no labels", marks=pytest.mark.slow)])
 def model(request: pytest.FixtureRequest) -> rl.RingDetector:
     market = marketplace(reviews=6_000, seed=31)
     labels = market.labels if request.param == "labels" else None

@@ -49,7 +49,9 @@ def _market(reviews: pd.DataFrame, labels: pd.DataFrame | None, kinds: dict[str,
     return Market(rows, rows.drop_duplicates(), rl.RingDetector(random_state=0).fit(reviews, labels), kinds)
 
 
-@pytest.fixture(scope="module", params=["labelled", "rows twice", "tastes without labels"])
+@pytest.fixture(
+    scope="module", params=["labelled", pytest.param("rows twice", marks=pytest.mark.slow), "tastes without labels"]
+)
 def market(request: pytest.FixtureRequest) -> Market:
     if request.param == "tastes without labels":
         reviews = taste_market(reviews=12_000, seed=17).reviews

@@ -91,8 +91,19 @@ every = pytest.mark.parametrize("columns", COLUMNS)
 family = pytest.mark.parametrize("family", ["marketplace", "tastes"])
 
 
-@family
-@every
+MOST_TELLING = ("everything", "no seller")
+"""With tastes, which take longest."""
+
+
+@pytest.mark.parametrize(
+    ("family", "columns"),
+    [
+        pytest.param(family, columns, marks=() if quick else pytest.mark.slow)
+        for family in ("marketplace", "tastes")
+        for columns in COLUMNS
+        for quick in [family == "marketplace" or columns in MOST_TELLING]
+    ],
+)
 def test_each_way_a_review_is_suspicious_is_what_the_words_say(family: str, columns: str) -> None:
     model, _, said = fitted(family, columns)
     ratios = model.snapshot_.signals.ratios

@@ -75,7 +75,9 @@ def test_a_target_without_a_label_in_the_reviews_changes_nothing_for_others() ->
     assert tellers(1, 0, [nobody._replace(mode=0)]) == []
 
 
-@pytest.mark.parametrize(("known", "mode"), [("reviewer", "seller"), ("seller", "reviewer")])
+@pytest.mark.parametrize(
+    ("known", "mode"), [("reviewer", "seller"), pytest.param("seller", "reviewer", marks=pytest.mark.slow)]
+)
 def test_labels_of_one_mode_rank_the_other_better(known: str, mode: str) -> None:
     lost, lost_before = np.zeros(3), np.zeros(3)
     for place, seed in enumerate((5, 6, 7)):
