@@ -129,6 +129,7 @@ def refused(call: Callable[[], object]) -> str | None:
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_every_field_of_a_manifest_is_refused_by_name_or_answered(updated: Path, tmp_path: Path) -> None:
     """By ``history``, which reads nothing but manifests; every so many by ``undo`` and by who opens a model."""
     place = tmp_path / "model"
