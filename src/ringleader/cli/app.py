@@ -90,7 +90,7 @@ class Commands(TyperGroup):
         for parameter in self.params:
             if parameter.name in ("quiet", "verbose") and parameter.name not in own:
                 shared = copy.copy(parameter)
-                shared.expose_value = False  # it sets the voice; the command need not know
+                shared.expose_value = False  # it sets the verbosity; the command need not know
                 command.params.append(shared)
         return command
 

@@ -22,15 +22,15 @@ ADDRESS = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
 """What is an address behind --ray; any other word is not its value."""
 
 
-def _sets_voice(name: str) -> Callable[[typer.Context, bool], bool]:
-    """Sets the voice. What was said before the name of the command holds behind it too."""
+def _sets_verbosity(name: str) -> Callable[[typer.Context, bool], bool]:
+    """Sets the verbosity. What was said before the name of the command holds behind it too."""
 
-    def set_voice(ctx: typer.Context, value: bool) -> bool:
+    def set_verbosity(ctx: typer.Context, value: bool) -> bool:
         wanted = value or (ctx.parent is not None and bool(getattr(VERBOSITY, name)))
         setattr(VERBOSITY, name, wanted)
         return wanted
 
-    return set_voice
+    return set_verbosity
 
 
 Columns = Annotated[
@@ -84,10 +84,11 @@ Encoding = Annotated[
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", callback=_sets_voice("quiet"), help="Say nothing but the result.")
+    bool, typer.Option("--quiet", "-q", callback=_sets_verbosity("quiet"), help="Say nothing but the result.")
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", callback=_sets_voice("verbose"), help="With an error, show what led to it.")
+    bool,
+    typer.Option("--verbose", "-v", callback=_sets_verbosity("verbose"), help="With an error, show what led to it."),
 ]
 Mode = Annotated[
     str | None,

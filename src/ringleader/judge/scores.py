@@ -50,7 +50,7 @@ def first_ranked(signals: Signals, mode: int, scorer: Scorer, target: Target | N
     import pandas as pd
 
     columns = _columns(signals, mode, scorer, target)
-    order = np.lexsort((-columns["evidence"], -columns["score"]))
+    order = _order(columns)
     frame = pd.DataFrame(index=range(len(order)))
     frame["rank"] = np.arange(1, len(order) + 1)
     names = np.full(len(order), None, object)
@@ -60,6 +60,11 @@ def first_ranked(signals: Signals, mode: int, scorer: Scorer, target: Target | N
         own = name if name in columns else "value"
         frame[own] = columns[own][order]
     return frame
+
+
+def _order(columns: dict[str, Floats | npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The codes of the entities, most suspicious first, as ``ranked`` sorts them."""
+    return np.lexsort((-columns["evidence"], -columns["score"]))
 
 
 def _columns(
@@ -86,7 +91,7 @@ def ranked_batches(signals: Signals, mode: int, scorer: Scorer, target: Target |
     """``ranked(scores_by_code(...))`` as Arrow tables, one after the other: for millions of names, without a Python
     object for each, and without a second copy of all."""
     columns = _columns(signals, mode, scorer, target)
-    order = np.lexsort((-columns["evidence"], -columns["score"]))
+    order = _order(columns)
     vocabulary = signals.tensor.vocabularies[mode].values
     names = [name if name in columns or name in ("rank", "entity") else "value" for name in SCORE_COLUMNS]
     for start in range(0, max(len(order), 1), BATCH):

@@ -90,21 +90,21 @@ def send_arrays(workers: Workers, name: str, arrays: Sequence[Mapping[Any, Array
     sizes: list[Any] = [{key: (array.shape, array.dtype) for key, array in own.items()} for own in arrays]
     for messages in itertools.zip_longest(*map(_messages, arrays), fillvalue=()):
         workers.run(_take_arrays, ((name, *sent) for sent in zip(sizes, messages, strict=True)))
-        sizes = [None] * len(sizes)  # they have room for all of them now
+        sizes = [None] * len(sizes)  # the arrays are there now
 
 
 def _messages(arrays: Mapping[Any, Array]) -> Iterator[list[tuple[Any, int, Array]]]:
     """Arrays cut into messages of at most SENT bytes: keys, where each cut begins in the array, and the cut."""
-    message, room = list[tuple[Any, int, Array]](), SENT
+    message, left = list[tuple[Any, int, Array]](), SENT
     for key, array in arrays.items():
         flat, start = array.reshape(-1), 0
         while start < len(flat):
-            if room < flat.itemsize:
+            if left < flat.itemsize:
                 yield message
-                message, room = [], SENT
-            part = flat[start : start + room // flat.itemsize]
+                message, left = [], SENT
+            part = flat[start : start + left // flat.itemsize]
             message.append((key, start, part))
-            start, room = start + len(part), room - part.nbytes
+            start, left = start + len(part), left - part.nbytes
     yield message
 
 

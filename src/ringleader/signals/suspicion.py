@@ -284,10 +284,11 @@ def entity_ways(
     """
     home = as_share(cells)
     reviews, acts = home.degrees(mode) + FEW, fair is None
-    names = ["lockstep", "strangers", "attack", "evidence", *(["campaign"] if acts else [])]
     added = _added_ways(home, mode, ratios, fair)
     if added is not None:
-        sums = dict(zip(names, added[0].T, strict=False))
+        sums = dict(zip(ratios._fields, added[0].T, strict=True))  # in the order of ``ReviewRatios.parts``
+        if not acts:
+            del sums["campaign"]
     else:
         parts = ratios.parts(acts=acts)
         sums = {way: home.entity_sums(mode, part if fair is None else part * fair) for way, part in parts.items()}

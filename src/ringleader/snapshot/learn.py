@@ -353,8 +353,7 @@ def _complete(
             config = config.replace(sweeps=stored_sweeps)
     if what_changed(old, tensor, labels, covariates, parameters, config):
         return None  # refused once the settings are known to the last
-    state = read_state(old)
-    check_stored_state(old.folder, old.name, tensor, config.rank, targets, state)
+    state = _checked_state(old, tensor, config, targets)
     complete, stored = load(str(old.folder))
     return replace(complete, resumed_from=state.sweep), stored
 
@@ -382,6 +381,11 @@ def _resumed_state(
             f"the fit in {old.folder} cannot be resumed: {'; '.join(reasons)}; "
             "give the same data and settings, or start afresh with --overwrite"
         )
+    return _checked_state(old, tensor, config, targets)
+
+
+def _checked_state(old: Stored, tensor: SparseTensor, config: ModelConfig, targets: Sequence[Target]) -> State:
+    """The state that was stored; an error where it is forged."""
     state = read_state(old)
     check_stored_state(old.folder, old.name, tensor, config.rank, targets, state)
     return state
