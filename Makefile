@@ -26,10 +26,9 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	$(PIP) -e '.[$*]'
 	touch $@
 
-$(VENV)/.installed-test $(VENV)/.installed-lint &: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/.installed-test $(VENV)/.installed-lint &: pyproject.toml $(VENV)/.installed
 	$(PIP) -e '.[test,lint]'
-	touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-lint
+	touch $(VENV)/.installed-test $(VENV)/.installed-lint
 
 install: $(VENV)/.installed
 
@@ -49,13 +48,14 @@ style: $(VENV)/.installed-lint
 types: $(VENV)/.installed-lint
 	$(BIN)/mypy
 
-kernels: $(VENV)/.installed-test
-	$(BIN)/python tests/compile_kernels.py
+# They need no package of the tests, which are installed meanwhile: hence the path.
+kernels: $(VENV)/.installed
+	PYTHONPATH=src $(BIN)/python tests/compile_kernels.py
 
 # Files go to the workers in the order of their names: units, which are short, come last, so that all end together. Three
 # workers for two processors: tests wait for disks, browsers and clusters a quarter of their time.
-test: $(VENV)/.installed-test $(VENV)/.installed-lint chromium
-	$(MAKE) --no-print-directory -j 3 style types kernels
+test: chromium
+	$(MAKE) --no-print-directory -j 3 kernels $(VENV)/.installed-test style types
 	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder --durations 40
 
 test-slow: $(VENV)/.installed-test

@@ -29,18 +29,24 @@ def plain_error(rows: np.ndarray, curvature: np.ndarray, prior: Prior, believed:
     return np.asarray(inverse @ middle @ inverse)
 
 
+@pytest.mark.parametrize("labels", [30, 4])
 @pytest.mark.parametrize("factor", [0.9, 1.0, 1.6])
-def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_and_the_factor_do_to_it(factor: float) -> None:
-    """By the formula in plain NumPy, by simulation, and the posterior covariance where the prior is right."""
+def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_and_the_factor_do_to_it(
+    factor: float, labels: int
+) -> None:
+    """By the formula in plain NumPy, by simulation, and the posterior covariance where the prior is right.
+
+    With more labels than weights, and with fewer.
+    """
     rng = np.random.default_rng(5)
-    rows, curvature = rng.normal(size=(30, 6)), 0.5 + rng.random(30)
+    rows, curvature = rng.normal(size=(labels, 6)), 0.5 + rng.random(labels)
     prior, believed = Prior(rng.normal(size=6), np.full(6, 2.0)), np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0])
     expected = plain_error(rows, curvature, prior, believed, factor)
     root = error_of_mode(rows, curvature, prior, believed, factor).root
     np.testing.assert_allclose(root @ root.T, expected, rtol=1e-9)
     inverse = np.linalg.inv(rows.T @ (curvature[:, None] * rows) + np.diag(1 / prior.variance))
     truth = prior.mean + rng.normal(size=(200_000, 6)) * np.sqrt(believed)
-    seen = truth @ rows.T + rng.normal(size=(200_000, 30)) / np.sqrt(curvature)
+    seen = truth @ rows.T + rng.normal(size=(200_000, labels)) / np.sqrt(curvature)
     modes = ((seen * curvature) @ rows + prior.mean / prior.variance) @ inverse
     error = prior.mean + factor * (modes - prior.mean) - truth
     np.testing.assert_allclose(error.T @ error / len(error), expected, atol=0.01 * expected.max())
@@ -48,11 +54,13 @@ def test_the_error_of_a_mode_is_its_noise_and_what_the_prior_and_the_factor_do_t
     np.testing.assert_allclose(right @ right.T, inverse, rtol=1e-9)
 
 
+@pytest.mark.parametrize("labels", [12, 4])
 @pytest.mark.parametrize("factor", [0.9, 1.0, 1.6])
-def test_the_error_without_an_own_label_is_that_of_the_other_labels(factor: float) -> None:
+def test_the_error_without_an_own_label_is_that_of_the_other_labels(factor: float, labels: int) -> None:
     """By the formula in plain NumPy from all rows but one, at the same curvature."""
     rng = np.random.default_rng(6)
-    rows, curvature = rng.normal(size=(12, 6)), rng.random(12)
+    rows, curvature = rng.normal(size=(labels, 6)), rng.random(labels)
+    curvature[1] = 0.0  # a label that nothing is left to learn from
     prior, believed = Prior(rng.normal(size=6), np.full(6, 2.0)), np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0])
     made = error_of_mode(rows, curvature, prior, believed, factor).left_out
     for i, row in enumerate(rows):

@@ -57,7 +57,7 @@ ALLOWED: dict[str, tuple[dict[str, int], str]] = {
         {"@": 8, "np.linalg": 3},
         "specification of blocks; lambda and heads bring a solver",
     ),
-    "kernels/tiles.py": ({"np.linalg": 2}, "the name of an exception"),
+    "kernels/tiles.py": ({"np.linalg": 3}, "the name of an exception"),
     "model/priors.py": ({".gamma": 1}, "a draw of Gibbs sampling"),
     "model/start.py": ({".standard_normal": 1}, "cut off where a logarithm would enter it"),
     "shares/graphs.py": ({"@": 3}, SPARSE),

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from ringleader.kernels.numba import matrices
 from ringleader.kernels.tiles import (
     TILE,
+    cholesky_factor,
     gram,
     graph_times,
     inverse_factor,
@@ -57,6 +58,7 @@ def test_they_are_what_numpy_says(m: int, p: int) -> None:
     rows, weight = rng.normal(size=(m, p)), rng.uniform(0.01, 0.25, m)
     np.testing.assert_allclose(gram(rows, weight), (rows * weight[:, None]).T @ rows, atol=1e-10)
     block = gram(rows, weight) + np.eye(p)
+    np.testing.assert_allclose(cholesky_factor(block), np.linalg.cholesky(block), atol=1e-9)
     factor = inverse_factor(block)
     np.testing.assert_allclose(factor, np.linalg.inv(np.linalg.cholesky(block)), atol=1e-9)
     assert np.array_equal(factor, np.tril(factor))
@@ -129,8 +131,9 @@ def test_the_inverse_of_a_factor_is_that_of_its_tiles_one_by_one(size: int) -> N
 
 
 def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:
-    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
-        inverse_factor(-np.eye(60))
+    for made_of in (cholesky_factor, inverse_factor):
+        with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+            made_of(-np.eye(60))
 
 
 def test_a_definite_system_is_solved_and_one_that_rounding_made_singular_too() -> None:

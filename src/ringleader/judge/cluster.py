@@ -286,7 +286,7 @@ def _label_free(
     ids = [k for k in modes if share.tensor.vocabularies[k].kind == "id"]
     inputs: dict[int, dict[str, Any]] = {}
     with using_threads(threads):
-        _ = signals.market
+        _ = signals.market  # once, of all cells, before those of other modes are dealt out and dropped
         for k in ids:
             share.forget()  # cells are dealt out to other modes once more where they are needed: that is soon done
             inputs[k] = pack_inputs(label_free_inputs(signals, k, columns.get(k)))

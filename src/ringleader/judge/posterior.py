@@ -17,7 +17,7 @@ from ringleader.arrays import Floats, Numbers
 from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
-from ringleader.kernels.tiles import gram, inverse_factor, product, times_vector, vector_times
+from ringleader.kernels.tiles import cholesky_factor, gram, inverse_factor, product, times_vector, vector_times
 from ringleader.runtime.remembered import found_once
 
 LEAST_LEFT = 0.05
@@ -267,31 +267,64 @@ def error_of_mode(rows: Floats, curvature: Floats, prior: Prior, believed: Float
 
     believed : (P,) variances that the truth x is believed to have around m: the prior's or others. factor : s.
 
-    With F = X' W X and A = F + V^-1 the mode is m + A^-1 F (x - m) and noise of covariance A^-1 F A^-1. With s times
-    its distance to m it is A^-1 G (x - m) away from x, with G = (s - 1) F - V^-1, and has s times the noise: the prior
-    holds back, and the factor gives back and may go beyond. With E[(x - m)(x - m)'] = U the mean squared error is
-    M = A^-1 (s^2 F + G U G) A^-1, the posterior covariance A^-1 where U = V and s = 1. Here M^-1 = B' B with B = S A
-    and S' S = (s^2 F + G U G)^-1.
+    With F = X' W X, D = V^-1 and A = F + D the mode is m + A^-1 F (x - m) and noise of covariance A^-1 F A^-1. With s
+    times its distance to m it is H (x - m) away from x, with H = s A^-1 F - 1 = (s - 1) - s A^-1 D, and has s times the
+    noise: the prior holds back, and the factor gives back and may go beyond. With E[(x - m)(x - m)'] = U the mean
+    squared error is M = s^2 A^-1 F A^-1 + H U H', the posterior covariance A^-1 where U = V and s = 1.
 
-    Without a row c of weight N, F is F - N c c', G is G - (s - 1) N c c' and A^-1 c becomes A^-1 c / (1 - N h) with
-    h = c' A^-1 c. So c' M c becomes (s^2 (a' F a - N h^2) + g' U g) / (1 - N h)^2 with a = A^-1 c and
-    g = G a - (s - 1) N h c.
+    Without a row c of weight N, h = c' A^-1 c, c' M c becomes (s^2 (a' F a - N h^2) + g' U g) / (1 - N h)^2 with
+    a = A^-1 c and g = s F a - (1 + (s - 1) N h) c.
     """
-    noise = gram(rows, curvature)
-    whole, held = noise.copy(), (factor - 1) * noise
-    at = np.diag_indices_from(noise)
-    whole[at] += 1 / prior.variance
-    held[at] -= 1 / prior.variance
-    middle = product(inverse_factor(factor * factor * noise + gram(held, believed)), whole)
-    root = np.ascontiguousarray(inverse_factor(gram(middle, np.ones(len(middle)))).T)
-    inverse = inverse_factor(whole)
-    inner = product(product(rows, np.ascontiguousarray(inverse.T)), inverse)  # a of each row
-    leverage = (inner * rows).sum(axis=1)
+    error_of = _error_by_labels if _few(rows) else _error_by_weights
+    error, taught, others, heard = error_of(rows, curvature, prior, believed, factor)
+    short = factor * taught - (1 + (factor - 1) * heard)[:, None] * rows
+    own = factor * factor * np.maximum(others, 0.0) + times_vector(np.square(short), believed)
+    return ModeError(cholesky_factor(error), own / np.square(np.maximum(1 - heard, LEAST_LEFT)))
+
+
+class _ErrorParts(NamedTuple):
+    """error: M (P, P). Of each row: taught F a (P,), others a' F a - N h^2, heard N h."""
+
+    error: Floats
+    taught: Floats
+    others: Floats
+    heard: Floats
+
+
+def _error_by_weights(rows: Floats, curvature: Floats, prior: Prior, believed: Floats, factor: float) -> _ErrorParts:
+    """By A^-1. F a = c - D a."""
+    drawn = 1 / prior.variance
+    block = gram(rows, curvature)
+    at = np.diag_indices_from(block)
+    block[at] += drawn
+    half = inverse_factor(block)
+    inverse = gram(half, np.ones(len(half)))
+    held = -factor * inverse * drawn
+    held[at] += factor - 1
+    error = factor * factor * (inverse - gram(inverse, drawn)) + gram(turn(held), believed)
+    moved = product(product(rows, turn(half)), half)  # a of each row
+    taught = rows - moved * drawn
+    leverage = (moved * rows).sum(axis=1)
     heard = curvature * leverage
-    short = product(inner, held) - (factor - 1) * heard[:, None] * rows
-    others = np.maximum((inner * product(inner, noise)).sum(axis=1) - heard * leverage, 0.0)
-    error = factor * factor * others + times_vector(np.square(short), believed)
-    return ModeError(root, error / np.square(np.maximum(1 - heard, LEAST_LEFT)))
+    return _ErrorParts(error, taught, (moved * taught).sum(axis=1) - heard * leverage, heard)
+
+
+def _error_by_labels(rows: Floats, curvature: Floats, prior: Prior, believed: Floats, factor: float) -> _ErrorParts:
+    """By few columns, with Y = W^(1/2) X: B = s A^-1 Y' = s V Y' (1 + Y V Y')^-1, M = B B' + (B Y - 1) U (B Y - 1)'."""
+    root = np.sqrt(curvature)
+    scaled = root[:, None] * rows
+    block, believable = _joint(scaled, prior), scaled * believed
+    block[np.diag_indices_from(block)] += 1
+    half = inverse_factor(block)
+    moved = product(turn(half), product(half, scaled * prior.variance))  # B' / s
+    spread = gram(turn(scaled), believed)
+    spread[np.diag_indices_from(spread)] += 1
+    part = factor * product(turn(0.5 * factor * product(spread, moved) - believable), moved)
+    error = part + part.T
+    error[np.diag_indices_from(error)] += believed
+    met = product(rows, turn(moved))  # a' F a is the sum of its squares, and N h^2 the square in the diagonal
+    own = met.diagonal()
+    return _ErrorParts(error, product(met, scaled), np.square(met).sum(axis=1) - np.square(own), root * own)
 
 
 def learn_variances(

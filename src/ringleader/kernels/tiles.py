@@ -32,6 +32,8 @@ SHARED = 4_000_000
 LANES = 4
 """Numbers that are added at once: the columns that ``graph_times`` takes are multiples of it."""
 
+NOT_DEFINITE = "the matrix is not positive definite"
+
 PART = 1024
 """Rows whose lengths are found at a time: with 500 columns they stay in a processor's cache."""
 
@@ -195,16 +197,33 @@ def solve_definite(matrix: Floats, vector: Floats) -> Floats:
     return vector_times(times_vector(factor, vector), factor)
 
 
+def cholesky_factor(block: Floats) -> Floats:
+    """L, lower triangular, with L L' = block, for a symmetric positive definite block: as Cholesky has it."""
+    from ringleader.kernels.numba import matrices
+
+    left = _whole_tiles(block)
+    if not matrices.cholesky_factor(left, np.empty((len(left), TILE)), TILE):
+        raise np.linalg.LinAlgError(NOT_DEFINITE)
+    return np.tril(left[: len(block), : len(block)])
+
+
 def inverse_factor(block: Floats) -> Floats:
-    """K, lower triangular, with K' K = block^-1, for a symmetric positive definite block: the inverse of its Cholesky.
+    """K, lower triangular, with K' K = block^-1, for a symmetric positive definite block: its Cholesky factor inverted.
 
     In one compiled call: heads are fitted side by side, and between calls threads wait for the interpreter's lock.
     """
     from ringleader.kernels.numba import matrices
 
-    size, whole = len(block), -(-len(block) // TILE) * TILE
-    left, made = np.eye(whole), np.zeros((whole, whole))  # what fills up the last tile must not be singular
-    left[:size, :size] = block
+    left = _whole_tiles(block)
+    made = np.zeros(left.shape)
     if not matrices.inverse_factor(left, made, TILE):
-        raise np.linalg.LinAlgError("the matrix is not positive definite")
-    return np.ascontiguousarray(made[:size, :size])
+        raise np.linalg.LinAlgError(NOT_DEFINITE)
+    return np.ascontiguousarray(made[: len(block), : len(block)])
+
+
+def _whole_tiles(block: Floats) -> Floats:
+    """A copy with whole tiles: what fills up the last one must not be singular."""
+    size = len(block)
+    whole = np.eye(-(-size // TILE) * TILE)
+    whole[:size, :size] = block
+    return whole

@@ -291,27 +291,43 @@ def _packed(right: Any) -> Any:
 
 
 @compiled
-def inverse_factor(left: Any, made: Any, tile: int) -> bool:
-    """made, lower triangular, with made' made = left^-1; left (n, n), symmetric, n a multiple of ``tile``; is used up.
+def cholesky_factor(left: Any, inverses: Any, tile: int) -> bool:
+    """L, lower triangular, into the lower part of left = L L', (n, n), symmetric, n a multiple of ``tile``.
 
-    Tile by tile: a column of the factor, then what it leaves of the columns behind it; rows of ``made`` likewise. False
-    where left is not positive definite.
+    Tile by tile: a column of the factor, then what it leaves of the columns behind it. False where left is not positive
+    definite.
 
-    made : zeros. tile : whole panels of columns
+    inverses : (n, tile), those of the tiles of the diagonal afterwards. tile : whole panels of columns
     """
     whole = len(left)
-    turned, inverses = np.zeros((tile, tile), np.float64), np.empty((whole, tile), np.float64)
+    turned = np.zeros((tile, tile), np.float64)
     for begin in range(0, whole, tile):
         end = begin + tile
         inverse = inverses[begin:end]
         if not invert_factor(left[begin:end, begin:end], turned, inverse):
             return False
+        for i in range(tile):
+            for j in range(i + 1):
+                left[begin + i, begin + j] = turned[j, i]
         if end < whole:
             behind = np.zeros((whole - end, tile), np.float64)
             panels, spans = _packed(np.ascontiguousarray(inverse.T))
             add_product(left, (end, whole, begin), panels, spans, behind, (0, 0), ALL)
             left[end:, begin:end] = behind
             take_product(behind, (0, len(behind), 0), _packed(np.ascontiguousarray(behind.T))[0], left, (end, end))
+    return True
+
+
+@compiled
+def inverse_factor(left: Any, made: Any, tile: int) -> bool:
+    """made, lower triangular, with made' made = left^-1; left as in ``cholesky_factor``, and used up; made : zeros.
+
+    Row of tiles by row of tiles, from those of the factor. False where left is not positive definite.
+    """
+    whole = len(left)
+    inverses = np.empty((whole, tile), np.float64)
+    if not cholesky_factor(left, inverses, tile):
+        return False
     for begin in range(0, whole, tile):
         end = begin + tile
         inverse = inverses[begin:end]
