@@ -160,7 +160,7 @@ def kill_driver(trial: Trial, moments: int) -> None:
     words = [sys.executable, "-c", MAIN, "fit", str(trial.reviews), "--labels", str(trial.labels), "--ray"]
     words += ["--workers", "2", "--rank", "8", "--epochs", "4", "--seed", "3", "--threads", "1", "--json", "--out"]
     began = time.perf_counter()
-    subprocess.run([*words, str(trial.folder / "whole")], check=True, capture_output=True)
+    subprocess.run([*words, str(trial.folder / "whole")], check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - began
     for number in range(moments):
         out, delay = trial.folder / f"driver-{number}", random.uniform(0.3, 1) * seconds

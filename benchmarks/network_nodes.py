@@ -24,6 +24,7 @@ from ringleader.runtime.ray import ENVIRONMENT
 NETWORK = "10.77.0"
 PORT = 6390
 STORE = 80 * 2**20
+JOIN_TRIES = 3
 JOIN_SECONDS = 120.0
 RAY = [str(Path(sys.executable).parent / "ray"), "start", "--num-cpus=1", f"--object-store-memory={STORE}"]
 QUIET = ["--disable-usage-stats", "--block", "--include-dashboard=false"]
@@ -78,7 +79,14 @@ class Nodes:
             run("ip", "link", "set", f"rl{number}", "up")
             where = ["ip", "netns", "exec", f"ringleader-{number}"]
             own = [f"--address={self.address}", f"--node-ip-address={NETWORK}.{number + 2}", *QUIET[:2]]
-            self.started[number] = self._popen([*where, *RAY, *own])
+            for tries in range(JOIN_TRIES):  # Ray gives a node half a minute to start, which a busy machine may take
+                try:
+                    self.started[number] = self._popen([*where, *RAY, *own])
+                    break
+                except RuntimeError:
+                    self.clear(number)
+                    if tries == JOIN_TRIES - 1:
+                        raise
         until = time.monotonic() + JOIN_SECONDS
         while int(ray.cluster_resources().get("CPU", 0)) != self.count:
             if time.monotonic() > until:

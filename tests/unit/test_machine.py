@@ -285,3 +285,34 @@ print(mapped(), mapped())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1"]
+
+
+HEAPS = """
+import ctypes, sys, threading
+from ringleader.runtime.machine import share_heap
+if sys.argv[1] == "shared":
+    share_heap()
+library, begun = ctypes.CDLL(None), threading.Barrier(5)
+def take():
+    begun.wait()
+    library.malloc(100_000)
+threads = [threading.Thread(target=take) for _ in range(4)]
+for thread in threads:
+    thread.start()
+begun.wait()
+for thread in threads:
+    thread.join()
+library.fopen.restype = ctypes.c_void_p
+out = library.fopen(sys.argv[2].encode(), b"w")
+library.malloc_info(0, ctypes.c_void_p(out))
+library.fclose(ctypes.c_void_p(out))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_info"), reason="needs glibc")
+def test_all_threads_take_their_memory_from_one_heap(tmp_path: Path) -> None:
+    heaps = {}
+    for how in ("shared", "not"):
+        subprocess.run([sys.executable, "-c", HEAPS, how, str(tmp_path / how)], check=True)
+        heaps[how] = (tmp_path / how).read_text().count("<heap nr=")
+    assert heaps["shared"] == 1 < heaps["not"]

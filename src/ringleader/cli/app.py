@@ -21,6 +21,7 @@ from ringleader.cli.options import Quiet, Verbose, with_address
 from ringleader.cli.stopping import on_closed_pipe, raise_when_heard
 from ringleader.cli.terminal import VERBOSITY, say_event, say_stopped, warn
 from ringleader.errors import RingleaderError, RingleaderWarning, SettingsError
+from ringleader.runtime.machine import share_heap
 from ringleader.version import __version__
 from ringleader.wording import harmless
 
@@ -156,6 +157,7 @@ def options(
 
 def run() -> None:
     """Runs the command. Exit status: 0 done, 2 bad usage or bad input, 1 a bug."""
+    share_heap()
     # The reader of a pipe may go away, as in `ringleader score ... | head`: end as other tools do. But where a command
     # talks to a store or to a cluster, a connection that is closed must not end it.
     on_closed_pipe(ends=not any("://" in word or word.startswith("--ray") for word in sys.argv))
