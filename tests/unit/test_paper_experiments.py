@@ -17,9 +17,10 @@ from ringleader.evaluation.paper.methods import BUDGET, METHODS, Method, choose,
 from ringleader.evaluation.results import Results, markdown_of_tables, markdown_table
 
 SMALL = Plan(
-    reviews=3_000,
+    reviews=2_000,
     seeds=1,
     budget=1,
+    starts=2,
     tuning_seeds=0,
     iterations=20,
     repeats=1,
