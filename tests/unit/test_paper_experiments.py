@@ -17,7 +17,7 @@ from ringleader.evaluation.paper.methods import BUDGET, METHODS, Method, choose,
 from ringleader.evaluation.results import Results, markdown_of_tables, markdown_table
 
 SMALL = Plan(
-    reviews=2_000,
+    reviews=3_000,
     seeds=1,
     budget=1,
     starts=2,
