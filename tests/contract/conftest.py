@@ -15,3 +15,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         threads, rank = asked.get("threads", 0), asked.get("rank", 0)
         if asked.get("name") == "cuda-emulated" and (rank > LARGE or threads > 2 or (threads and rank == LARGE)):
             item.add_marker(pytest.mark.slow)
+        if asked.get("name") == "reference" and "spread" in asked:  # the reference beside itself
+            item.add_marker(pytest.mark.slow)
