@@ -28,7 +28,7 @@ def compiled(folder: Path, text: str, *options: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(folder / "kernel.so"))
 
 
-@pytest.mark.parametrize("rank", [7, 33])
+@pytest.mark.parametrize("rank", [7, pytest.param(33, marks=pytest.mark.slow)])
 def test_the_order_in_which_lanes_take_turns_does_not_change_a_bit(rank: int) -> None:
     """A missing __syncwarp would: one lane would read what another has not written yet."""
     host = get_backend("numba", 1)
@@ -80,7 +80,7 @@ KERNEL(diverge)
     assert compiled(tmp_path, text).launch_diverge(1, ctypes.c_size_t(0), pointers, 0) == 1
 
 
-@pytest.mark.parametrize("rank", [1, 8, 24, 33, 64])
+@pytest.mark.parametrize("rank", [1, 33, *(pytest.param(rank, marks=pytest.mark.slow) for rank in (8, 24, 64))])
 def test_host_and_kernels_agree_on_structures_and_sizes(tmp_path: Path, rank: int) -> None:
     text = """
 #include "sums.h"

@@ -84,8 +84,21 @@ SETTINGS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings)) or "default")
-@pytest.mark.parametrize("devices", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+QUICK = {0: (1, 2), 5: (1, 2)}
+"""Numbers of devices by the place of the settings: the default, and batches; others are quick with two devices."""
+CASES = [
+    pytest.param(
+        settings,
+        devices,
+        marks=() if devices in QUICK.get(place, (2,)) else pytest.mark.slow,
+        id="-".join(map(str, [devices, *(settings or ["default"])])),
+    )
+    for place, settings in enumerate(SETTINGS)
+    for devices in (1, 2, 3)
+]
+
+
+@pytest.mark.parametrize(("settings", "devices"), CASES)
 def test_a_fit_in_ranges_has_the_bits_of_one_that_is_on_the_device(settings: dict[str, object], devices: int) -> None:
     problem = problem_of(**settings)  # type: ignore[arg-type]
     split = with_devices(problem, *(EmulatedDevice(limit=LIMIT) for _ in range(devices)))

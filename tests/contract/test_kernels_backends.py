@@ -70,7 +70,7 @@ def test_every_operation_agrees_with_the_reference(name: str, rank: int) -> None
         same(arrays, expected[operation], 1e-6, 1e-7)
 
 
-@pytest.mark.parametrize("rank", [7, 24])
+@pytest.mark.parametrize("rank", [7, pytest.param(24, marks=pytest.mark.slow)])
 @every_backend
 def test_kernels_compiled_for_the_rows_of_an_entry_agree_too(
     name: str, rank: int, monkeypatch: pytest.MonkeyPatch
@@ -209,9 +209,16 @@ def test_sweeps_with_labels_cavities_and_learned_variances(name: str, curvature:
     assert (true[1][1::2] == 0).all()  # one cavity row per entity, at its first label
 
 
-@pytest.mark.parametrize(("modes", "rank"), [(2, 1), (2, 7), (3, 24), (5, 24), (4, 33), (3, 64)])
-@pytest.mark.parametrize("settings", [{}, {"nonnegative": False}, {"shape": 1.0, "scale": 0.6, "floor": 0.1}])
-@pytest.mark.parametrize("spread", [40, 400])
+CASES_OF_FEW = [
+    pytest.param(*size, settings, spread, marks=() if (n + m) % 3 == k else pytest.mark.slow)
+    for n, size in enumerate([(2, 1), (2, 7), (3, 24), (5, 24), (4, 33), (3, 64)])
+    for m, spread in enumerate([40, 400])
+    for k, settings in enumerate([{}, {"nonnegative": False}, {"shape": 1.0, "scale": 0.6, "floor": 0.1}])
+]
+"""All sizes and spreads with all settings; with one of these in turn they are quick."""
+
+
+@pytest.mark.parametrize(("modes", "rank", "settings", "spread"), CASES_OF_FEW)
 @every_backend
 def test_blocks_of_few_entries_are_solved_through_them(
     name: str, modes: int, rank: int, settings: dict[str, float], spread: int

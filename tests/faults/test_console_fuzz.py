@@ -33,7 +33,7 @@ CORPUS = Path(__file__).parent / "corpus" / "console"
 CURSORS, BODIES, QUERIES = (
     (CORPUS / name).read_text(encoding="utf-8").splitlines() for name in ("cursors.txt", "bodies.jsonl", "queries.txt")
 )
-EXAMPLES = int(15 * float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "8")))
+EXAMPLES = int(15 * float(os.environ.get("RINGLEADER_FUZZ_SECONDS", "4")))
 URL = "http://127.0.0.1:8765"
 FUZZ = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

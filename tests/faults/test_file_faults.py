@@ -54,15 +54,17 @@ def test_a_store_survives_a_fault_at_every_second_call(shim: Path, tmp_path: Pat
     assert said["wrong"] == []
 
 
-@pytest.mark.parametrize(
-    ("bug", "found"),
-    [
-        ("manifest in place", "unreadable|no manifest"),
-        ("faults in silence", "said done, and the old model is there"),
-        ("parts of one name", "unreadable"),
-        ("parts left behind", "lived and left"),
-    ],
-)
+BUGS = [
+    ("faults in silence", "said done, and the old model is there"),
+    ("parts left behind", "lived and left"),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)  # found, as the first, where a model cannot be read
+        for case in (("manifest in place", "unreadable|no manifest"), ("parts of one name", "unreadable"))
+    ),
+]
+
+
+@pytest.mark.parametrize(("bug", "found"), BUGS)
 def test_a_planted_bug_of_the_store_is_found(bug: str, found: str, shim: Path, tmp_path: Path) -> None:
     wrong = inject(shim, "store", tmp_path, 1, f"{bug}: {found}")["wrong"]
     assert re.search(found, " ".join(wrong))

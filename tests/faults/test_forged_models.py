@@ -24,8 +24,10 @@ from forging import forgeries, manifest_forgeries
 from probing import in_a_child, use
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each forgery is tried in a process of its own")
-SAMPLED = 90
+SAMPLED = 180
 """Every so many forgeries are tried on every change; all of them by make test-faults."""
+OPENED = 90
+"""Every so many forged manifests are opened, too."""
 PARTS = 8
 
 
@@ -140,7 +142,7 @@ def test_every_field_of_a_manifest_is_refused_by_name_or_answered(updated: Path,
         (place / "manifest.json").write_bytes(genuine)
         change(place)
         said[name] = refused(lambda: history(place))
-        if number % SAMPLED == 0:
+        if number % OPENED == 0:
             assert said[name] is None or refused(lambda: load(place)) == said[name]
     for name, message in said.items():
         fields = name.split("=")[0].split()[1].split(".")

@@ -58,8 +58,17 @@ def test_a_name_of_255_letters_can_be_written(tmp_path: Path) -> None:
     assert (tmp_path / name).read_text() == "x"
 
 
-@pytest.mark.parametrize("reason", ["disk", "safetensors"])
-@pytest.mark.parametrize("at", ["state", "inputs", "manifest"])
+FULL = [
+    *(("state", "disk"), ("manifest", "disk"), ("inputs", "safetensors")),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("state", "safetensors"), ("manifest", "safetensors"), ("inputs", "disk"))
+    ),
+]
+"""At which part a disk is full, and who says so."""
+
+
+@pytest.mark.parametrize(("at", "reason"), FULL)
 def test_a_save_on_a_full_disk_leaves_the_model_and_nothing_else(
     at: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,9 @@ def matched(cores: Cores, rings: dict[str, dict[str, set[int]]]) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize(("difficulty", "least"), [("easy", 0.9), ("medium", 0.9), ("hard", 0.4)])
+@pytest.mark.parametrize(
+    ("difficulty", "least"), [pytest.param("easy", 0.9, marks=pytest.mark.slow), ("medium", 0.9), ("hard", 0.4)]
+)
 def test_rings_come_out_as_cores(difficulty: str, least: float) -> None:
     hits = total = 0
     for seed in (431, 432):
@@ -53,7 +55,7 @@ def test_rings_come_out_as_cores(difficulty: str, least: float) -> None:
     assert hits >= least * total
 
 
-@pytest.mark.parametrize("difficulty", ["easy", "hard"])
+@pytest.mark.parametrize("difficulty", [pytest.param("easy", marks=pytest.mark.slow), "hard"])
 def test_a_market_dealt_anew_has_no_cores(difficulty: str) -> None:
     reviews = marketplace(REVIEWS, seed=433, difficulty=difficulty).reviews
     shuffle = np.random.default_rng(0).permutation

@@ -73,6 +73,7 @@ def test_intervals_cover_the_truth_on_labels_simulated_from_a_fitted_head(way: s
     assert 0.85 <= np.mean(held) <= 0.95
 
 
+@pytest.mark.slow
 def test_intervals_of_thirty_labels_cover_the_truth_although_all_log_odds_have_a_factor() -> None:
     """The factor of few labels is 1.6 and multiplies the noise: as if it did not, they would cover 0.81."""
     held = []

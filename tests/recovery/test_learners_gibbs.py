@@ -47,6 +47,7 @@ def laplace(problem: Problem, state: State, curvature: int) -> np.ndarray:
     return np.linalg.inv(curvatures + np.eye(state.rank) / problem.config.variance)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_fast_path_against_the_sampler() -> None:
     """Rows of one mode given the others, unconstrained: posterior means and widths.
 

@@ -157,6 +157,7 @@ def test_the_published_algorithm_from_small_factors_kills_every_component() -> N
     assert test < 0.75
 
 
+@pytest.mark.slow
 def test_the_published_algorithm_from_large_factors_lets_a_component_run_away() -> None:
     """Second row: observed entries alone have no opposing force, so one lambda grows epoch after epoch."""
     lambdas, _, test, _ = published(1.0)

@@ -36,14 +36,17 @@ def market(difficulty: str, seed: int) -> Marketplace:
     return marketplace(220_000, difficulty=difficulty, seed=seed)
 
 
-@pytest.mark.parametrize("difficulty", ["medium", *(pytest.param(d, marks=pytest.mark.slow) for d in ("easy", "hard"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
 def test_boosting_on_simple_statistics_lies_in_its_band(difficulty: str) -> None:
     low, high = bands().BANDS[difficulty]
     auc = [bands().boosting_auc(market(difficulty, seed)) for seed in SEEDS]
     assert low <= np.mean(auc) <= high, f"{difficulty}: {np.round(auc, 3)}"
 
 
-@pytest.mark.parametrize(("difficulty", "floor"), [("easy", 0.95), ("medium", 0.92), ("hard", 0.75)])
+@pytest.mark.parametrize(
+    ("difficulty", "floor"), [pytest.param("easy", 0.95, marks=pytest.mark.slow), ("medium", 0.92), ("hard", 0.75)]
+)
 def test_lockstep_without_labels_still_sees_the_rings(difficulty: str, floor: float) -> None:
     one = market(difficulty, SEEDS[0])
     score = bands().lockstep(one.reviews, (one.reviews["rating"] >= 4).to_numpy())

@@ -67,6 +67,7 @@ def _subsets(n: int) -> Iterator[tuple[int, ...]]:
     return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1))
 
 
+@pytest.mark.slow
 def test_taste_alone_has_no_evidence_that_weeks_are_shared() -> None:
     """Fans who come when everyone comes: the ratio exceeds 20 in at most a twentieth of the communities."""
     ratios = []

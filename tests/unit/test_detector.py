@@ -18,7 +18,7 @@ from ringleader.errors import ModelFileError, ResumeError, RingleaderError, Sett
 
 @pytest.fixture(scope="module")
 def market() -> Marketplace:
-    return marketplace(8000, difficulty="easy", seed=5)
+    return marketplace(3000, difficulty="easy", seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,16 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(tensor: rl.
     assert not same_bits(fits[0], fits[2])
 
 
-@pytest.mark.parametrize("preset", ["default", "corrected", "paper"])
-@pytest.mark.parametrize("learner", ["natural-gradient", "sgd", "online-em"])
+QUICK = [("default", "natural-gradient"), ("corrected", "sgd"), ("paper", "online-em")]
+PRESETS_AND_LEARNERS = [
+    pytest.param(preset, learner, marks=() if (preset, learner) in QUICK else pytest.mark.slow)
+    for preset in ("default", "corrected", "paper")
+    for learner in ("natural-gradient", "sgd", "online-em")
+]
+"""Every preset and every learner once; all pairs are quick in ``test_learners_loop``."""
+
+
+@pytest.mark.parametrize(("preset", "learner"), PRESETS_AND_LEARNERS)
 def test_every_learner_runs_in_every_preset(
     tensor: rl.SparseTensor, labels: rl.Labels, preset: str, learner: str, tmp_path: Path
 ) -> None:
@@ -110,11 +118,12 @@ def test_every_learner_runs_in_every_preset(
     pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), detector.scores("seller"))
 
 
-@pytest.mark.parametrize("learner", ["natural-gradient", "sgd", "online-em"])
-@pytest.mark.parametrize("preset", ["default", "corrected", "paper"])
+@pytest.mark.parametrize(("preset", "learner"), PRESETS_AND_LEARNERS)
 def test_a_resumed_fit_ends_in_the_same_bits(
-    tensor: rl.SparseTensor, labels: rl.Labels, tmp_path: Path, preset: str, learner: str
+    tensor: rl.SparseTensor, market: Marketplace, tmp_path: Path, preset: str, learner: str
 ) -> None:
+    labels = rl.read_labels(market.labels[market.labels["target"] == "abuse"])
+
     def make() -> rl.RingDetector:
         return rl.RingDetector(preset=preset, learner=learner, rank=3, epochs=4)
 
@@ -192,7 +201,7 @@ def test_held_out_likelihood_is_measured_and_can_stop_a_fit(tensor: rl.SparseTen
 
 
 def test_new_reviews_with_new_names_are_taken_in(market: Marketplace) -> None:
-    first, second = market.reviews[:7000], market.reviews[7000:]
+    first, second = market.reviews[:2900], market.reviews[2900:]
     detector = rl.RingDetector(rank=4, epochs=3).fit(first)
     old = detector.tensor_
     rows = {mode: detector.state_.rows(k).copy() for k, mode in enumerate(old.modes)}
@@ -219,7 +228,7 @@ def test_new_labels_alone_are_taken_in(tensor: rl.SparseTensor, market: Marketpl
 def test_reviews_in_other_codes_are_refused(tensor: rl.SparseTensor, market: Marketplace) -> None:
     detector = rl.RingDetector(rank=3, epochs=1).fit(tensor)
     with pytest.raises(SettingsError, match="codes of mode 'reviewer' differ"):
-        detector.partial_fit(rl.read_reviews(market.reviews[:3000]))
+        detector.partial_fit(rl.read_reviews(market.reviews[:1000]))
     with pytest.raises(RingleaderError):
         detector.partial_fit(market.reviews[["reviewer", "product"]])
 
@@ -238,7 +247,7 @@ def test_an_unknown_target_is_refused_by_name(tensor: rl.SparseTensor, labels: r
         detector.scores("shop")
 
 
-@pytest.mark.parametrize("difficulty", ["easy", "medium"])
+@pytest.mark.parametrize("difficulty", [pytest.param("easy", marks=pytest.mark.slow), "medium"])
 def test_ten_updates_of_one_percent_end_near_the_full_refit(difficulty: str) -> None:
     reviews = marketplace(30_000, difficulty=difficulty, seed=11).reviews
     cut = int(len(reviews) * 0.9)

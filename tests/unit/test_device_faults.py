@@ -38,6 +38,7 @@ def test_a_gpu_that_is_lost_at_any_launch_leaves_a_checkpoint_that_the_cpu_goes_
 ) -> None:
     expected = fit("numba", tmp_path / "cpu").state_.factors
     host, launches, resumed_from = get_backend("numba", 1), 0, set()
+    resumed: set[bytes] = set()
     for lost_at in range(1, 1000):
         gpu = EmulatedDevice(limit=limit, lost_at=lost_at)
         backend = CudaBackend("cuda-emulated", gpu, host)
@@ -55,6 +56,10 @@ def test_a_gpu_that_is_lost_at_any_launch_leaves_a_checkpoint_that_the_cpu_goes_
             break
         begun = rl.load(folder)
         assert np.isfinite(begun.state_.factors).all()
+        stored = b"".join(array.tobytes() for array in begun.state_.to_arrays().values())
+        if stored in resumed:  # a checkpoint of the same bits is resumed once
+            continue
+        resumed.add(stored)
         with pytest.warns(rl.RingleaderWarning, match="begun on emulated and is continued on cpu"):
             after = fit("numba", folder, resume=True)
         resumed_from.add(after.resumed_from_)

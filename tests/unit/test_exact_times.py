@@ -101,6 +101,7 @@ def test_digits_below_a_microsecond_are_cut_off_however_they_are_written(tmp_pat
         "ISO 8601": moments.map(lambda t: t.isoformat()),
     }
     table = pd.DataFrame({"reviewer": [f"r{i:03}" for i in range(1_000)], "product": "p"})
+    read: set[bytes] = set()  # some are written with the same bytes
     for name, column in written.items():
         other = table.assign(timestamp=column)
         paths = [tmp_path / f"t.{kind}" for kind in ("parquet", "csv", "jsonl")]
@@ -108,9 +109,11 @@ def test_digits_below_a_microsecond_are_cut_off_however_they_are_written(tmp_pat
         other.to_csv(paths[1], index=False)
         lines = other.assign(timestamp=[t if isinstance(t, int) else str(t) for t in other["timestamp"].tolist()])
         lines.to_json(paths[2], orient="records", lines=True)
-        for source in (other, *paths):
+        contents = {path: path.read_bytes() for path in paths}
+        for source in (other, *(path for path in paths if contents[path] not in read)):
             tensor = rl.read_reviews(source)
             assert tensor.exact is not None and tensor.exact.tolist() == (nanoseconds // 1000).tolist(), (name, source)
+        read.update(contents.values())
 
 
 @pytest.mark.parametrize("unit", [1, 1e3, 1e6, 1e9], ids=["seconds", "milliseconds", "microseconds", "nanoseconds"])

@@ -46,8 +46,18 @@ def same(one: State, two: State) -> bool:
     return all(np.array_equal(mine[k], other[k]) for k in mine)
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
-@pytest.mark.parametrize("learner", LEARNERS)
+SLOW_PAIRS = {("natural-gradient", "paper"), ("natural-gradient", "corrected"), ("sgd", "paper"), ("sgd", "default")}
+SLOW_PAIRS |= {("online-em", "default"), ("online-em", "corrected"), ("batch-em", "corrected"), ("batch-em", "paper")}
+
+
+@pytest.mark.parametrize(
+    ("learner", "preset"),
+    [
+        pytest.param(learner, preset, marks=pytest.mark.slow if (learner, preset) in SLOW_PAIRS else ())
+        for learner in LEARNERS
+        for preset in PRESETS
+    ],
+)
 def test_every_learner_runs_in_every_preset_on_every_backend(preset: str, learner: str) -> None:
     states = []
     backends = [n for n in backend_names() if unavailable(n) is None and not (learner == "gibbs" and "cuda" in n)]
@@ -167,7 +177,7 @@ def test_the_seed_decides_and_nothing_else_does() -> None:
     assert not same(a, c)
 
 
-@pytest.mark.parametrize("learner", ["natural-gradient", "online-em"])
+@pytest.mark.parametrize("learner", ["natural-gradient", pytest.param("online-em", marks=pytest.mark.slow)])
 def test_threads_give_the_same_bits_in_another_process(learner: str) -> None:
     code = (
         "import hashlib, numpy as np\n"

@@ -86,7 +86,7 @@ def test_exactly_as_many_reviews_as_asked_with_the_five_columns(market: Marketpl
     assert not reviews.isna().any().any()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 @pytest.mark.parametrize("weeks", [52, 156])
 def test_no_day_hour_or_second_holds_more_than_its_neighbours_explain(difficulty: str, seed: int, weeks: int) -> None:

@@ -18,7 +18,15 @@ import pandas as pd
 import pytest
 
 import ringleader as rl
-from ringleader.errors import InputError, ModelBusyError, ModelFileError, SettingsError, StorageError
+from ringleader.cli.app import app
+from ringleader.errors import (
+    InputError,
+    ModelBusyError,
+    ModelFileError,
+    RingleaderError,
+    SettingsError,
+    StorageError,
+)
 from ringleader.snapshot import folder as store
 from ringleader.snapshot import history, holder, lease, undo, writing
 from ringleader.snapshot.folder import ModelPart
@@ -160,6 +168,7 @@ def test_a_model_is_written_and_read_as_in_a_folder(root: str, tmp_path: Path) -
     assert holder(url) is None
 
 
+@pytest.mark.parametrize("root", ["memory", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 def test_a_fit_that_was_stopped_goes_on_from_a_store(root: str, tmp_path: Path) -> None:
     local = upload(root, tmp_path)
     expected = rl.RingDetector(**SETTINGS).fit(local)
@@ -353,21 +362,19 @@ def test_a_save_that_is_killed_at_any_moment_leaves_a_whole_model(s3_server: str
         assert set(loaded.arrays("state")["a"]) == {float(loaded.meta["x"])}
 
 
-def test_commands_take_addresses(s3_server: str, tmp_path: Path) -> None:
+def test_commands_take_addresses(s3_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = f"{s3_server}/{tmp_path.name}"
     upload(root, tmp_path)
 
     def command(*words: str) -> Any:
-        done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        app(list(words), standalone_mode=False)
+        return json.loads(capsys.readouterr().out)
 
     words = ("fit", f"{root}/reviews", "--out", f"{root}/m", "--rank", "3", "--epochs", "2", "--json")
-    assert command(*words)["model"] == f"{root}/m"
+    done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["model"] == f"{root}/m"
     assert command(*words, "--resume")["resumed_from"] == 2
     assert len(command("score", f"{root}/m", "--mode", "reviewer", "--top", "3", "--json")) > 0
-    refused = subprocess.run(
-        [sys.executable, "-c", MAIN, "serve", f"{root}/m"], capture_output=True, text=True, check=False
-    )
-    assert refused.returncode == 2
-    assert "the console needs a model on this machine" in refused.stderr
+    with pytest.raises(RingleaderError, match="the console needs a model on this machine"):
+        command("serve", f"{root}/m")

@@ -59,6 +59,7 @@ def imported(source: str) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"ringleader"}
 
 
+@cache
 def third_party(folder: str = "src") -> dict[str, str]:
     """Third-party package of a folder -> a file that imports it."""
     own = {file.stem for place in PROGRAMS for file in (ROOT / place).rglob("*.py")} if folder != "src" else set()

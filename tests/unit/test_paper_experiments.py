@@ -20,6 +20,7 @@ SMALL = Plan(
     reviews=3_000,
     seeds=1,
     budget=1,
+    starts=2,
     tuning_seeds=0,
     iterations=20,
     repeats=1,

@@ -11,6 +11,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.datasets import marketplace
+from ringleader.explain import Account
 from ringleader.explain.account import believed
 from ringleader.explain.facts import Facts
 from ringleader.explain.own import OwnReviews
@@ -29,13 +30,25 @@ def model(request: pytest.FixtureRequest) -> rl.RingDetector:
     return rl.RingDetector(random_state=0, epochs=2).fit(market.reviews, labels)
 
 
-def test_no_reason_names_who_only_rated_it_badly(model: rl.RingDetector) -> None:
+@pytest.fixture(scope="module")
+def described(model: rl.RingDetector) -> dict[str, dict[str, Account]]:
+    """Every seller and product, and those reviewers who are scored highest."""
+    names = {mode: model.scores(mode)["entity"] for mode in ITEMS} | {
+        "reviewer": model.scores("reviewer")["entity"][:120]
+    }
+    return {mode: {name: model.snapshot_.account(mode, name) for name in names[mode]} for mode in names}
+
+
+def test_no_reason_names_who_only_rated_it_badly(
+    model: rl.RingDetector, described: dict[str, dict[str, Account]]
+) -> None:
     table, named = model.tensor_.decode(), 0
     for mode in ITEMS:
-        for entity in model.scores(mode)["entity"]:
-            mine = table[table[mode] == entity]
+        reviews = dict(tuple(table.groupby(mode)))
+        for entity, account in described[mode].items():
+            mine = reviews[entity]
             kind = set(mine.loc[mine["rating"] > 2, "reviewer"])
-            for reason in model.snapshot_.account(mode, entity).reasons_for:
+            for reason in account.reasons_for:
                 if reason.kind in REVIEWERS:
                     people = [link.entity for link in reason.links if link.mode == "reviewer"]
                     people = people[:1] if reason.sentence.startswith("Its review by") else people  # then who met him
@@ -67,17 +80,17 @@ def test_two_who_are_named_met_more_often_than_chance_gives(model: rl.RingDetect
     assert pairs >= 10 and single >= 2
 
 
-def test_what_looks_harmless_says_so_where_it_raises_a_score(model: rl.RingDetector) -> None:
+def test_what_looks_harmless_says_so_where_it_raises_a_score(described: dict[str, dict[str, Account]]) -> None:
     harmless = re.compile(r"^(?:None of its|Not one of its|Nobody|It has no|Its only .* nobody's|Nothing of it)")
     for mode in (*ITEMS, "reviewer"):
-        for entity in model.scores(mode)["entity"][:120]:
-            for reason in model.snapshot_.account(mode, entity).reasons_for:
+        for account in list(described[mode].values())[:120]:
+            for reason in account.reasons_for:
                 met = re.search(r" met on (\S+) .* where (\S+) w(?:as|ere) to be expected", reason.sentence)
                 if harmless.match(reason.sentence) or (met and float(met[1]) <= float(met[2])):
                     assert "; alone it looks harmless, but " in reason.sentence
 
 
-def test_a_suspicion_of_nothing_is_said_once(model: rl.RingDetector) -> None:
+def test_a_suspicion_of_nothing_is_said_once(model: rl.RingDetector, described: dict[str, dict[str, Account]]) -> None:
     """Where no part of the suspicion has anything, no part is the reason of a low score more than another."""
     signals, tensor, said = model.snapshot_.signals, model.tensor_, 0
     for mode in ITEMS:
@@ -85,8 +98,8 @@ def test_a_suspicion_of_nothing_is_said_once(model: rl.RingDetector) -> None:
         total = np.sum(list(signals.ways(k).values()), axis=0)
         for code in range(tensor.shape[k]):
             name = tensor.vocabularies[k].decode([code])[0]
-            described = model.snapshot_.account(k, name)
-            reasons = (*described.reasons_for, *described.reasons_against)
+            account = described[mode][name]
+            reasons = (*account.reasons_for, *account.reasons_against)
             parts = [reason for reason in reasons if any(n.startswith("suspicion_") for n in reason.inputs)]
             if total[code]:
                 assert all(reason.kind != NO_SUSPICION for reason in reasons)

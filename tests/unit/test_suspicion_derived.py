@@ -87,15 +87,9 @@ def fitted(family: str, columns: str) -> tuple[rl.RingDetector, list[words.Revie
     return model, reviews, words.suspicious(reviews, topics, words.Evidence(evidence.left_out, evidence.evidence))
 
 
-every = pytest.mark.parametrize("columns", COLUMNS)
-family = pytest.mark.parametrize("family", ["marketplace", "tastes"])
-
-
 MOST_TELLING = ("everything", "no seller")
 """With tastes, which take longest."""
-
-
-@pytest.mark.parametrize(
+every = pytest.mark.parametrize(
     ("family", "columns"),
     [
         pytest.param(family, columns, marks=() if quick else pytest.mark.slow)
@@ -104,6 +98,9 @@ MOST_TELLING = ("everything", "no seller")
         for quick in [family == "marketplace" or columns in MOST_TELLING]
     ],
 )
+
+
+@every
 def test_each_way_a_review_is_suspicious_is_what_the_words_say(family: str, columns: str) -> None:
     model, _, said = fitted(family, columns)
     ratios = model.snapshot_.signals.ratios
@@ -113,7 +110,6 @@ def test_each_way_a_review_is_suspicious_is_what_the_words_say(family: str, colu
     assert (said.lockstep > 0).any() and (said.campaign > said.loudness).any()
 
 
-@family
 @every
 def test_entities_and_reviews_are_scored_as_the_words_say(family: str, columns: str) -> None:
     model, reviews, said = fitted(family, columns)

@@ -70,12 +70,49 @@ def test_they_are_what_numpy_says(m: int, p: int) -> None:
     np.testing.assert_allclose(vector_times(weight, rows), weight @ rows, atol=1e-10)
 
 
+def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """a + b rounded, and what the rounding left out (Knuth)."""
+    made = a + b
+    back = made - a
+    return made, (a - (made - back)) + (b - back)
+
+
+def halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers of 26 bits whose sum it is (Veltkamp)."""
+    large = a * 134_217_729.0
+    high = large - (large - a)
+    return high, a - high
+
+
+def fused_step(total: np.ndarray, column: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """total + column row', each sum rounded once, by sums that are rounded to odd (Boldo and Melquiond, 2008)."""
+    a, b = column[:, None], row[None, :]
+    high = a * b
+    (a1, a2), (b1, b2) = halves(a), halves(b)
+    low = a2 * b2 - (((high - a1 * b1) - a2 * b1) - a1 * b2)
+    upper, lower = two_sum(total, low)
+    upper, rest = two_sum(high, upper)
+    odd, left = two_sum(lower, rest)
+    even = odd.view(np.int64) % 2 == 0
+    odd = np.where((left != 0) & even, np.nextafter(odd, np.copysign(np.inf, left)), odd)
+    return np.asarray(upper + odd)
+
+
+def test_a_fused_step_is_rounded_as_fractions_are() -> None:
+    rng = np.random.default_rng(0)
+    column, row = rng.normal(size=9), rng.normal(size=12)
+    total = np.outer(column, row)
+    total *= -1 - rng.choice([0.0, 2.0**-52, 2.0**-30, 1.0, 2.0**40], total.shape)
+    exact = [[float(Fraction(c) * Fraction(r) + Fraction(t)) for r, t in zip(row, of, strict=True)]
+             for c, of in zip(column, total, strict=True)]  # fmt: skip
+    np.testing.assert_array_equal(fused_step(total, column, row), exact)
+
+
 def fused(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """left @ right as it is promised: term by term in their order, each product added and the sum rounded once."""
     total = np.zeros((len(left), right.shape[1]))
-    for (i, j), _ in np.ndenumerate(total):
-        for a, b in zip(left[i], right[:, j], strict=True):
-            total[i, j] = float(Fraction(a) * Fraction(b) + Fraction(total[i, j]))
+    for column, row in zip(left.T, right, strict=True):
+        total = fused_step(total, column, row)
     return total
 
 
@@ -112,14 +149,6 @@ def tile_by_tile(block: np.ndarray) -> np.ndarray:
         for k in range(begin, end):
             made[end:, :end] = fused_step(made[end:, :end], left[end:, k], made[k, :end])
     return made[:size, :size]
-
-
-def fused_step(total: np.ndarray, column: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """total + column row', each sum rounded once."""
-    made = np.empty_like(total)
-    for (i, j), value in np.ndenumerate(total):
-        made[i, j] = float(Fraction(column[i]) * Fraction(row[j]) + Fraction(value))
-    return made
 
 
 @pytest.mark.parametrize("size", [1, 40, 48, 60, 100])
