@@ -21,6 +21,8 @@ from ringleader.datasets import marketplace
 from ringleader.judge.scores import SCORE_COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+DELAYS = [0.0, pytest.param(0.05, marks=pytest.mark.slow)]
+"""Seconds behind a checkpoint. Many more moments: tests/faults/test_kills.py."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def whole(market: Path) -> dict[str, np.ndarray]:
     return rl.RingDetector(rank=4, epochs=12).fit(tensor, market / "labels.csv").state_.to_arrays()
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05])
+@pytest.mark.parametrize("delay", DELAYS)
 def test_a_kill_at_any_moment_leaves_a_checkpoint_that_resumes_to_the_same_bits(
     command: Run, market: Path, tmp_path: Path, delay: float, whole: dict[str, np.ndarray]
 ) -> None:

@@ -40,7 +40,7 @@ WORKERS = (1, 2, 3)
 @pytest.fixture(scope="module")
 def market() -> SparseTensor:
     """Rings, fans, strangers and attackers, all of them small."""
-    return read_reviews(taste_market(12_000, kind="everything", seed=3, used_once=8).reviews)
+    return read_reviews(taste_market(6_000, kind="everything", seed=3, used_once=8).reviews)
 
 
 def shares_of(tensor: SparseTensor, workers: int) -> list[tuple[object]]:
