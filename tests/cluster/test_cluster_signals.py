@@ -40,7 +40,13 @@ WORKERS = (1, 2, 3)
 @pytest.fixture(scope="module")
 def market() -> SparseTensor:
     """Rings, fans, strangers and attackers, all of them small."""
-    return read_reviews(taste_market(6_000, kind="everything", seed=3, used_once=8).reviews)
+    return read_reviews(taste_market(7_500, kind="everything", seed=3, used_once=8).reviews)
+
+
+@pytest.fixture(scope="module")
+def direct(market: SparseTensor) -> np.ndarray:
+    """What one process finds of who acts directly with whom."""
+    return find_lockstep(market).both.direct
 
 
 def shares_of(tensor: SparseTensor, workers: int) -> list[tuple[object]]:
@@ -237,15 +243,14 @@ def test_places_among_all_are_those_of_one_process() -> None:
     np.testing.assert_allclose(whole.places, rankdata(np.concatenate(parts)) - 0.5)
 
 
-def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor) -> None:
-    expected = find_lockstep(market).both.direct
+def test_a_lost_worker_costs_a_signal_and_no_bit(market: SparseTensor, direct: np.ndarray) -> None:
     for death in (1, 2, 3):
         with pytest.warns(UserWarning, match="worker 1 is gone; new workers find the signals again"):
             found = ClusterSignals(Mortal(2, {death}), market, 0).lockstep()
-        np.testing.assert_array_equal(found.both.direct, expected)
+        np.testing.assert_array_equal(found.both.direct, direct)
 
 
-def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
+def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor, direct: np.ndarray) -> None:
     class Shrinking(Mortal):
         def restart(self) -> None:
             if hasattr(self, "workers"):
@@ -256,7 +261,7 @@ def test_fewer_workers_go_on_where_one_is_lost(market: SparseTensor) -> None:
     with pytest.warns(UserWarning, match="new workers find the signals again"):
         found = ClusterSignals(workers, market, 0).lockstep()
     assert workers.count == 2
-    np.testing.assert_array_equal(found.both.direct, find_lockstep(market).both.direct)
+    np.testing.assert_array_equal(found.both.direct, direct)
 
 
 def test_workers_that_are_gone_when_their_memory_is_wanted_back_stop_nothing(market: SparseTensor) -> None:

@@ -146,7 +146,9 @@ def test_a_fit_goes_on_with_another_number_of_workers() -> None:
         np.testing.assert_array_equal(state.to_arrays()[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("death", range(1, 10))  # while dealing cells and rows out, and in each sweep
+@pytest.mark.parametrize(  # while dealing cells and rows out, and in each sweep
+    "death", [pytest.param(call, marks=() if call % 2 else pytest.mark.slow) for call in range(1, 10)]
+)
 def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)

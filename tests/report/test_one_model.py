@@ -47,7 +47,8 @@ def pages(model: rl.RingDetector, after: rl.RingDetector) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    "where", ["_components", "_heldout", *(pytest.param(name, marks=pytest.mark.slow) for name in ("subjects", "ranking"))]
+    "where",
+    ["_components", "_heldout", *(pytest.param(name, marks=pytest.mark.slow) for name in ("subjects", "ranking"))],
 )
 def test_a_model_that_learns_while_its_page_is_built_gives_the_page_of_the_old_one(
     where: str,

@@ -21,7 +21,11 @@ PRINTED = 12
 """Pages of paper that the report may take."""
 VIOLATIONS = "rules => axe.run(document, rules).then(found => found.violations.map(v => v.id))"
 VIEWS = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "phone": ("light", 390, 844)}
-RULES: dict[str, Any] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}, "phone": {"rules": {"color-contrast": {"enabled": False}}}}
+RULES: dict[str, Any] = {
+    "light": {},
+    "dark": {"runOnly": ["color-contrast"]},
+    "phone": {"rules": {"color-contrast": {"enabled": False}}},
+}
 """What is checked in each: everything once; the dark one differs from it in colours alone, and the narrow one in no
 colour, whose rule is by far the slowest."""
 ACCOUNTS = 6
