@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT, PageError, Runner, blocks, compare, prepare, renew, renew_page
 
-LONG = {"docs/tutorial.md"}
-"""Pages whose commands take long; README.md runs most of them with their figures too."""
+LONG = {"docs/index.md", "docs/tutorial.md"}
+"""Pages whose commands are long: README.md runs all of the one and most of the other, and shows their figures."""
 
 
 @pytest.fixture(scope="session")
