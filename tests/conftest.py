@@ -113,7 +113,8 @@ class Commands:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    """What a test may change; pytest and scikit-learn (``KMP_``) set variables of their own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "KMP_"))}
 
 
 @pytest.fixture(scope="session")
