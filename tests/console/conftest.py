@@ -32,13 +32,14 @@ class CompiledOnce(jinja2.BytecodeCache):
         self._compiled[bucket.key] = bucket.bytecode_to_string()
 
 
-@pytest.fixture(scope="session", autouse=True)
+COMPILED = CompiledOnce()
+
+
+@pytest.fixture(scope="module", autouse=True)
 def quick_consoles() -> Iterator[None]:
     """Consoles of tests compile their templates once for all, and look at their folder more often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "ringleader.console.shell.Environment", partial(jinja2.Environment, bytecode_cache=CompiledOnce())
-        )
+        patch.setattr("ringleader.console.shell.Environment", partial(jinja2.Environment, bytecode_cache=COMPILED))
         patch.setattr("ringleader.console.refit.LOOK_SECONDS", 0.2)
         yield
 

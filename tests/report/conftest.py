@@ -14,7 +14,7 @@ from ringleader.tables.relation import Example
 from ringleader.tensor.vocabulary import Vocabulary
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_accounts() -> Iterator[None]:
     """Reports of the tests rank 20 accounts of a mode instead of 50, of which 24 in all instead of 150 have a page:
     they differ in nothing but their number, and to describe them is most of the work.
