@@ -83,7 +83,7 @@ def test_workers_hold_no_cells_of_other_modes_when_inputs_are_found_and_heads_ar
     monkeypatch.setattr(judge_cluster, "label_free_inputs", inputs)
     monkeypatch.setattr(judge.Judge, "_fit", noted)
     monkeypatch.setattr(judge, "fit_together", together)
-    rl.RingDetector(**{**SETTINGS, "epochs": 1}).fit(tensor, known, checkpoint=tmp_path / "m", runtime=InProcess(2))
+    rl.RingDetector(**SETTINGS).fit(tensor, known, checkpoint=tmp_path / "many", runtime=InProcess(2))
     assert len(held["inputs"]) == 2 * 3 and len(held["heads"]) == 2 * 2
     assert not any(held["inputs"]) and not any(held["heads"])
 
@@ -96,9 +96,8 @@ def test_heads_of_large_modes_are_those_of_one_process(
     for module, name in ((basis, "CURVE"), (population, "CURVE"), (tiles, "PART")):
         monkeypatch.setattr(module, name, RUN)
     assert tensor.shape[0] > 4 * RUN
-    settings = {**SETTINGS, "epochs": 1}  # behind one sweep there are heads as behind several
-    rl.RingDetector(**settings).fit(tensor, labels, checkpoint=tmp_path / "one")
-    rl.RingDetector(**settings).fit(tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(4))
+    rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
+    rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(4))
     assert_same_folder(tmp_path / "many", tmp_path / "one")
 
 
