@@ -24,9 +24,6 @@ from ringleader.tensor.sparse import SparseTensor
 SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 2, "threads": 1, "random_state": 3}
 
 
-RUN = 256
-
-
 @pytest.fixture(scope="module")
 def market() -> tuple[SparseTensor, rl.Labels]:
     tensor = read_reviews(taste_market(7_500, kind="everything", seed=3, used_once=8).reviews)
@@ -91,11 +88,11 @@ def test_workers_hold_no_cells_of_other_modes_when_inputs_are_found_and_heads_ar
 def test_heads_of_large_modes_are_those_of_one_process(
     tmp_path: Path, market: tuple[SparseTensor, rl.Labels], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is computed in runs of entities: of so few that the reviewers here are cut."""
+    """What is computed in runs of entities: from 256 of them on, so that the reviewers here are cut."""
     tensor, labels = market
     for module, name in ((basis, "CURVE"), (population, "CURVE"), (tiles, "PART")):
-        monkeypatch.setattr(module, name, RUN)
-    assert tensor.shape[0] > 4 * RUN
+        monkeypatch.setattr(module, name, 256)
+    assert tensor.shape[0] > 4 * 256
     rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "one")
     rl.RingDetector(**SETTINGS).fit(tensor, labels, checkpoint=tmp_path / "many", runtime=InProcess(4))
     assert_same_folder(tmp_path / "many", tmp_path / "one")
