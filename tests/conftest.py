@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,19 @@ def table() -> pd.DataFrame:
     )
 
 
+End = Callable[[], subprocess.CompletedProcess[str]]
+
+
+def _end(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    with process:
+        try:
+            output, errors = process.communicate(timeout=300)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
 class Commands:
     """Runs ``ringleader`` as a person would, in a process of its own.
 
@@ -79,14 +93,19 @@ class Commands:
         self._server: CommandServer | None = None
 
     def run(self, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return self.start(*words, cwd=cwd)[1]()
+
+    def start(self, *words: object, cwd: Path | None = None) -> tuple[int, End]:
+        """Begins a command: the number of its process, and what waits for its end, which must come before the next."""
         line = [sys.executable, "-c", "from ringleader.cli import main; main()", *map(str, words)]
         fresh = "RINGLEADER_FRESH_COMMANDS" in os.environ or not hasattr(os, "fork")
         if fresh or _environment() != self._environment:
-            return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
+            return process.pid, partial(_end, process)
         if self._server is None:
             self._server = CommandServer(self._folder)
-        self._server.start(line[3:], cwd)
-        return subprocess.CompletedProcess(line, *self._server.end())
+        server = self._server
+        return server.start(line[3:], cwd), lambda: subprocess.CompletedProcess(line, *server.end())
 
     def close(self) -> None:
         if self._server is not None:
@@ -94,7 +113,8 @@ class Commands:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    """What a test may change; pytest and scikit-learn (``KMP_``) set variables of their own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "KMP_"))}
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,8 @@ from ringleader.datasets import marketplace
 from ringleader.judge.scores import SCORE_COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+DELAYS = [0.0, pytest.param(0.05, marks=pytest.mark.slow)]
+"""Seconds behind a checkpoint. Many more moments: tests/faults/test_kills.py."""
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +47,6 @@ def fit_words(market: Path, out: Path, *more: object) -> list[str]:
 
 def state_of(folder: Path) -> dict[str, np.ndarray]:
     return rl.load(folder).state_.to_arrays()
-
-
-def start(words: list[str]) -> subprocess.Popen[str]:
-    line = [sys.executable, "-c", "from ringleader.cli import main; main()", *words]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for_sweep(folder: Path, sweep: int) -> None:
@@ -101,19 +100,19 @@ def whole(market: Path) -> dict[str, np.ndarray]:
     return rl.RingDetector(rank=4, epochs=12).fit(tensor, market / "labels.csv").state_.to_arrays()
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05])
+@pytest.mark.parametrize("delay", DELAYS)
 def test_a_kill_at_any_moment_leaves_a_checkpoint_that_resumes_to_the_same_bits(
-    command: Run, market: Path, tmp_path: Path, delay: float, whole: dict[str, np.ndarray]
+    commands: Any, market: Path, tmp_path: Path, delay: float, whole: dict[str, np.ndarray]
 ) -> None:
     words = fit_words(market, tmp_path / "killed", "--epochs", 12)
-    process = start(words)
+    number, end = commands.start(*words)
     wait_for_sweep(tmp_path / "killed", 3)
     time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    os.kill(number, signal.SIGKILL)
+    assert end().returncode == -signal.SIGKILL
     stopped_at = rl.load(tmp_path / "killed").state_.sweep
     assert stopped_at >= 3
-    resumed = command(*words, "--resume", "--json")
+    resumed = commands.run(*words, "--resume", "--json")
     assert json.loads(resumed.stdout)["resumed_from"] == stopped_at
     left = state_of(tmp_path / "killed")
     assert all(np.array_equal(left[name], whole[name]) for name in left)
@@ -121,15 +120,15 @@ def test_a_kill_at_any_moment_leaves_a_checkpoint_that_resumes_to_the_same_bits(
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_sigterm_and_ctrl_c_save_and_exit_cleanly(
-    market: Path, tmp_path: Path, sent: signal.Signals, status: int
+    commands: Any, market: Path, tmp_path: Path, sent: signal.Signals, status: int
 ) -> None:
-    process = start(fit_words(market, tmp_path / "m", "--epochs", 400))
+    number, end = commands.start(*fit_words(market, tmp_path / "m", "--epochs", 400))
     wait_for_sweep(tmp_path / "m", 2)
-    process.send_signal(sent)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert "go on with --resume" in errors
-    assert "Traceback" not in errors
+    os.kill(number, sent)
+    done = end()
+    assert done.returncode == status
+    assert "go on with --resume" in done.stderr
+    assert "Traceback" not in done.stderr
     assert rl.load(tmp_path / "m").state_.sweep >= 2
 
 

@@ -53,8 +53,13 @@ def assert_same(found: SparseTensor, expected: SparseTensor) -> None:
     assert found.report == expected.report
 
 
-@pytest.mark.parametrize("bad", [False, True])
-@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    ("workers", "bad"),
+    [
+        *((1, False), (2, True), (3, False), (8, True)),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in ((1, True), (2, False), (3, True), (8, False))),
+    ],
+)
 def test_workers_read_the_tensor_and_the_report_of_one_process(tmp_path: Path, bad: bool, workers: int) -> None:
     folder = review_files(tmp_path, bad=bad)
     expected = rl.read_reviews(folder)

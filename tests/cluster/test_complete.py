@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,21 +34,28 @@ def reviews() -> pd.DataFrame:
     return marketplace(1_000, seed=3).reviews
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def labels(reviews: pd.DataFrame) -> pd.DataFrame:
     entities = reviews["reviewer"].drop_duplicates()[:40]
     return pd.DataFrame({"mode": "reviewer", "entity": entities, "label": np.arange(40) % 2})
 
 
-@pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of what was computed."""
+@pytest.fixture(scope="module")
+def every_name() -> Iterator[list[str]]:
     names: list[str] = []
-    for module, computing in COMPUTING.items():
-        for name in computing:
-            place = importlib.import_module(module)
-            monkeypatch.setattr(place, name, counted(names, name, getattr(place, name)))
-    return names
+    with pytest.MonkeyPatch.context() as patch:
+        for module, computing in COMPUTING.items():
+            for name in computing:
+                place = importlib.import_module(module)
+                patch.setattr(place, name, counted(names, name, getattr(place, name)))
+        yield names
+
+
+@pytest.fixture
+def computed(every_name: list[str]) -> list[str]:
+    """The names of what was computed."""
+    every_name.clear()
+    return every_name
 
 
 def counted(names: list[str], name: str, call: Any) -> Any:
@@ -63,34 +72,61 @@ def fit(reviews: Any, labels: Any, folder: Path, workers: int | None, **settings
     return detector.fit(reviews, labels, checkpoint=folder, resume=True, runtime=runtime)
 
 
+class Ended(NamedTuple):
+    """A fit that has ended, its folder, and the names of what it computed."""
+
+    model: rl.RingDetector
+    folder: Path
+    computed: list[str]
+
+
+@pytest.fixture(scope="module")
+def ended(
+    reviews: pd.DataFrame, labels: pd.DataFrame, every_name: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int | None, int | None], Ended]:
+    """Fits of so many workers and sweeps, each made once: who resumes one that has ended leaves it as it is."""
+
+    @cache
+    def fitted(workers: int | None, epochs: int | None) -> Ended:
+        every_name.clear()
+        folder = tmp_path_factory.mktemp("ended") / "m"
+        return Ended(fit(reviews, labels, folder, workers, epochs=epochs), folder, every_name.copy())
+
+    return fitted
+
+
 @workers
 @pytest.mark.parametrize("epochs", [2, None])
 def test_nothing_is_computed_where_nothing_is_left_to_do(
     reviews: pd.DataFrame,
     labels: pd.DataFrame,
-    tmp_path: Path,
+    ended: Callable[[int | None, int | None], Ended],
     computed: list[str],
     workers: int | None,
     epochs: int | None,
 ) -> None:
-    ended = fit(reviews, labels, tmp_path / "m", workers, epochs=epochs)
-    assert "fit_loop" in computed and ended.resumed_from_ is None
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "m").iterdir()}
+    model, folder, by_fit = ended(workers, epochs)
+    assert "fit_loop" in by_fit and model.resumed_from_ is None
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     computed.clear()
     for other in (None, 2):
-        again = fit(reviews, labels, tmp_path / "m", other, epochs=epochs)
-        assert again.resumed_from_ == ended.state_.sweep
-        pd.testing.assert_frame_equal(again.scores("reviewer"), ended.scores("reviewer"))
+        again = fit(reviews, labels, folder, other, epochs=epochs)
+        assert again.resumed_from_ == model.state_.sweep
+        pd.testing.assert_frame_equal(again.scores("reviewer"), model.scores("reviewer"))
     assert computed == []
-    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "m").iterdir()} == before
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
 @workers
 @pytest.mark.parametrize("epochs", [2, None])
 def test_other_data_and_settings_are_refused_as_before(
-    reviews: pd.DataFrame, labels: pd.DataFrame, tmp_path: Path, workers: int | None, epochs: int | None
+    reviews: pd.DataFrame,
+    labels: pd.DataFrame,
+    ended: Callable[[int | None, int | None], Ended],
+    workers: int | None,
+    epochs: int | None,
 ) -> None:
-    fit(reviews, labels, tmp_path, workers, epochs=epochs)
+    folder = ended(workers, epochs).folder
     for data, known, settings, said in (
         (reviews[1:], labels, {}, "the reviews changed"),
         (reviews, labels[1:], {}, "the labels changed"),
@@ -98,7 +134,7 @@ def test_other_data_and_settings_are_refused_as_before(
         (reviews, labels, {"epochs": 3}, "sweeps was . and is 3"),
     ):
         with pytest.raises(ResumeError, match=rf"is complete, and another than this one would be \({said}\)"):
-            fit(data, known, tmp_path, workers, **{"epochs": epochs, **settings})
+            fit(data, known, folder, workers, **{"epochs": epochs, **settings})
 
 
 def test_the_command_computes_nothing_and_ends_well(reviews: pd.DataFrame, tmp_path: Path, computed: list[str]) -> None:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -62,19 +63,45 @@ def test_a_bar_leaves_it_out_too(clock: list[float]) -> None:
     assert "3.0k entries/s" in progress.tasks[0].fields["figures"]
 
 
-BROKEN = (
-    "import ringleader.cli.fit as fit\n"
-    "from ringleader.errors import InputError\n"
-    "def broken(*words): raise {}\n"
-    "fit.cluster_of = broken\n"
-    "from ringleader.cli import main; main()"
-)
-"""A fit that ends where its cluster is looked for."""
+BROKEN = """
+import json, os, sys
+import ringleader.cli.fit as fit
+import ringleader.detector  # what takes most of the time of a fit that ends at once
+from ringleader.cli import main
+from ringleader.errors import InputError
+def broken(*words): raise eval(error)
+fit.cluster_of = broken
+for line in sys.stdin:
+    (error, words), files = json.loads(line), [f"{sys.argv[1]}/{name}" for name in ("output", "errors")]
+    child = os.fork()
+    if child == 0:
+        for number, file in enumerate(files, 1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.argv = ["-c", "fit", "a.csv", "--out", "absent", *words]
+        sys.exit(main())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Fits that end where their cluster is looked for, each in a process forked from one that has imported the command."""
+
+End = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def ended_by(error: str, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", BROKEN.format(error), "fit", "a.csv", "--out", "absent", *words]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def ended_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[End]:
+    folder = tmp_path_factory.mktemp("ends")
+    line = [sys.executable, "-c", BROKEN, str(folder)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        asked, answered = process.stdin, process.stdout
+        assert asked is not None and answered is not None
+
+        def end(error: str, *words: str) -> subprocess.CompletedProcess[str]:
+            asked.write(json.dumps([error, words]) + "\n")
+            asked.flush()
+            status = int(answered.readline())
+            return subprocess.CompletedProcess([], status, *((folder / n).read_text() for n in ("output", "errors")))
+
+        yield end
+        asked.close()
 
 
 @pytest.mark.parametrize(
@@ -86,13 +113,13 @@ def ended_by(error: str, *words: str) -> subprocess.CompletedProcess[str]:
         ("__import__('signal').raise_signal(15)", {"event": "stopped", "message": "stopped", "status": 143}),
     ],
 )
-def test_an_error_that_ends_a_fit_is_an_event_among_events(error: str, event: dict[str, Any]) -> None:
+def test_an_error_that_ends_a_fit_is_an_event_among_events(ended_by: End, error: str, event: dict[str, Any]) -> None:
     done = ended_by(error, "--ray", "local", "--json")
     assert (done.stdout, done.returncode) == ("", event["status"])
     assert [json.loads(line) for line in done.stderr.splitlines()] == [event]
 
 
-def test_a_bug_is_an_event_too_with_its_traceback_where_asked_for() -> None:
+def test_a_bug_is_an_event_too_with_its_traceback_where_asked_for(ended_by: End) -> None:
     done = ended_by("KeyError('x')", "--ray", "local", "--json", "--verbose")
     event = json.loads(done.stderr)
     assert (event["event"], event["status"], done.returncode) == ("error", 1, 1)
@@ -101,6 +128,6 @@ def test_a_bug_is_an_event_too_with_its_traceback_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize("words", [("--json",), ("--ray", "local"), ("--ray", "local", "--json", "--quiet")])
-def test_where_there_are_no_events_an_error_is_a_line_of_text(words: tuple[str, ...]) -> None:
+def test_where_there_are_no_events_an_error_is_a_line_of_text(ended_by: End, words: tuple[str, ...]) -> None:
     done = ended_by("InputError('no such table')", *words)
     assert (done.stdout, done.stderr, done.returncode) == ("", "error: no such table\n", 2)

@@ -59,9 +59,9 @@ def assert_same_folder(found: Path, expected: Path) -> None:
 def test_a_cluster_writes_the_model_folder_of_one_process(
     tmp_path: Path, workers: Any, reviews: Path, labels: Path, preset: str, labelled: bool
 ) -> None:
-    given = labels if labelled else None
-    rl.RingDetector(preset=preset, **SETTINGS).fit(reviews, given, checkpoint=tmp_path / "one")
-    rl.RingDetector(preset=preset, **SETTINGS).fit(reviews, given, checkpoint=tmp_path / "two", runtime=workers)
+    given, settings = labels if labelled else None, {**SETTINGS, "preset": preset, "epochs": 2}
+    rl.RingDetector(**settings).fit(reviews, given, checkpoint=tmp_path / "one")
+    rl.RingDetector(**settings).fit(reviews, given, checkpoint=tmp_path / "two", runtime=workers)
     assert_same_folder(tmp_path / "two", tmp_path / "one")
 
 
@@ -80,6 +80,7 @@ def test_a_worker_killed_during_a_sweep_costs_no_bit(tmp_path: Path, workers: An
     assert_same_folder(tmp_path / "two", tmp_path / "one")
 
 
+@pytest.mark.slow  # on workers of one process: test_worker_rows.py
 def test_a_fit_that_was_stopped_on_a_cluster_goes_on_in_one_process(
     tmp_path: Path, workers: Any, reviews: Path
 ) -> None:

@@ -148,7 +148,18 @@ def test_any_two_values_of_two_fields_meet_in_a_fit() -> None:
     assert len({fit[:4] for fit in covering() + product()}) == len(WORKERS) * len(LEARNERS) * len(PRESETS) * 2
 
 
-@pytest.mark.parametrize("fit", covering((0, 1)), ids=str)
+def quick(fits: Sequence[Fit]) -> list[Any]:
+    """The first of them that have a value of a field which none before had; make test-slow runs the others."""
+    marked: list[Any] = []
+    met: set[tuple[int, Any]] = set()
+    for fit in fits:
+        new = set(enumerate(fit)) - met
+        met |= new
+        marked.append(pytest.param(fit, marks=() if new else pytest.mark.slow))
+    return marked
+
+
+@pytest.mark.parametrize("fit", quick(covering((0, 1))), ids=str)
 def test_workers_write_the_folder_of_one_process(
     fits: Fits, fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def test_the_driver_sends_nothing_in_a_fit_that_grows_with_the_reviews_but_in_sm
 
 
 def test_rows_come_to_who_writes_them_in_small_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reviews, detector = review_files_in(tmp_path), rl.RingDetector(rank=4, epochs=2, threads=1, random_state=3)
+    reviews, detector = review_files_in(tmp_path), rl.RingDetector(rank=4, epochs=1, threads=1, random_state=3)
     monkeypatch.setattr(place, "sync_file", lambda path: None)
     monkeypatch.setattr(pieces, "LARGEST", 6000)
     detector.fit(reviews, checkpoint=tmp_path / "one")

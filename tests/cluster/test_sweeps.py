@@ -114,13 +114,18 @@ def test_more_workers_than_entities_of_a_mode_leave_some_idle() -> None:
     assert_same(on_workers(problem, start, InProcess(9), 3), fit_loop(problem, start))
 
 
-@pytest.mark.parametrize("negatives", [0, 1])
-def test_workers_with_one_weighted_cell_or_none_have_the_same_bits(negatives: int) -> None:
+@pytest.mark.parametrize(
+    ("negatives", "workers"),
+    [
+        (0, 20),
+        (1, 12),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in ((0, 5), (0, 12), (1, 5), (1, 20))),
+    ],
+)
+def test_workers_with_one_weighted_cell_or_none_have_the_same_bits(negatives: int, workers: int) -> None:
     problem = small_problem(cells=12, heldout=0.1, count_weight="log", negatives=negatives)
     start = start_state(problem)
-    expected = fit_loop(problem, start)
-    for workers in (5, 12, 20):
-        assert_same(on_workers(problem, start, InProcess(workers), 30), expected)
+    assert_same(on_workers(problem, start, InProcess(workers), 30), fit_loop(problem, start))
 
 
 def test_threads_of_a_worker_do_not_change_a_bit() -> None:
@@ -141,7 +146,9 @@ def test_a_fit_goes_on_with_another_number_of_workers() -> None:
         np.testing.assert_array_equal(state.to_arrays()[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("death", range(1, 10))  # while dealing cells and rows out, and in each sweep
+@pytest.mark.parametrize(  # while dealing cells and rows out, and in each sweep
+    "death", [pytest.param(call, marks=() if call % 2 else pytest.mark.slow) for call in range(1, 10)]
+)
 def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
     problem = small_problem(labels=True)
     start = start_state(problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,31 @@ from ringleader.snapshot import pieces, place, worker_rows
 SETTINGS: dict[str, Any] = {"rank": 4, "epochs": 3, "threads": 1, "random_state": 3}
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "LARGEST", 1000)
-    monkeypatch.setattr(place, "sync_file", lambda path: None)  # of very many small files
+@pytest.fixture(scope="module", autouse=True)
+def small_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "LARGEST", 1500)
+        patch.setattr(place, "sync_file", lambda path: None)  # of very many small files
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return review_files(tmp_path_factory.mktemp("reviews"))
+    return review_files(tmp_path_factory.mktemp("reviews"), files=3, rows=300)
 
 
-@pytest.mark.parametrize(
-    ("learner", "count"),
-    [("natural-gradient", 2), pytest.param("natural-gradient", 16, marks=pytest.mark.slow)],
-)
+@pytest.fixture(scope="module")
+def one(small_pieces: None, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model folder of one process."""
+    folder = tmp_path_factory.mktemp("alone") / "one"
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=folder)
+    return folder
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(16, marks=pytest.mark.slow)])
 def test_workers_write_the_folder_of_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, count: int, learner: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, one: Path, count: int
 ) -> None:
-    rl.RingDetector(learner=learner, **SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
     wrote: list[int] = []
     write_rows = ClusterLearner.write_rows
 
@@ -53,36 +60,35 @@ def test_workers_write_the_folder_of_one_process(
 
     monkeypatch.setattr(ClusterLearner, "write_rows", counted)
     workers = InProcess(count)
-    rl.RingDetector(learner=learner, **SETTINGS).fit(reviews, checkpoint=tmp_path / "many", runtime=workers)
+    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "many", runtime=workers)
     assert len(wrote) == SETTINGS["epochs"]  # every checkpoint after a sweep
     assert all(number > 2 for number in wrote)
-    found, expected = folder_bytes(tmp_path / "many"), folder_bytes(tmp_path / "one")
+    found, expected = folder_bytes(tmp_path / "many"), folder_bytes(one)
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
 
 
-@pytest.mark.slow
-def test_what_sixteen_workers_wrote_is_resumed_by_four_and_opened_by_one(tmp_path: Path, reviews: Path) -> None:
-    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
-
+@pytest.mark.parametrize(("first", "then"), [(2, None), pytest.param(16, 4, marks=pytest.mark.slow)])
+def test_what_workers_wrote_is_resumed_by_any_number_and_opened_by_one(
+    tmp_path: Path, reviews: Path, one: Path, first: int, then: int | None
+) -> None:
     def stop(info: Any) -> None:
         if info.sweep == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", callback=stop, runtime=InProcess(16))
+        rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", callback=stop, runtime=InProcess(first))
     assert rl.load(tmp_path / "m").state_.sweep == 1
-    resumed = rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", resume=True, runtime=InProcess(4))
+    runtime = InProcess(then) if then else None
+    resumed = rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "m", resume=True, runtime=runtime)
     assert resumed.resumed_from_ == 1
-    assert model_content(tmp_path / "m") == model_content(tmp_path / "one")
+    assert model_content(tmp_path / "m") == model_content(one)
 
 
 @pytest.mark.parametrize("reason", ["lost", "unseen"])
 def test_the_driver_writes_where_workers_cannot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, one: Path, reason: str
 ) -> None:
-    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
-
     def gone(*arguments: Any) -> Any:
         raise WorkerLost("worker 1 is gone")
 
@@ -91,7 +97,7 @@ def test_the_driver_writes_where_workers_cannot(
     else:
         monkeypatch.setattr("ringleader.snapshot.worker_rows._sees_lock", _blind)
     rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "two", runtime=InProcess(2))
-    assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+    assert folder_bytes(tmp_path / "two") == folder_bytes(one)
 
 
 def test_a_full_disk_of_a_worker_that_writes_is_said_with_the_worker(
@@ -162,16 +168,15 @@ def test_a_model_fitted_by_workers_answers_as_that_of_one_process(tmp_path: Path
 
 
 def test_the_driver_has_reviews_and_state_in_files_and_works_on_them_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: Path, one: Path
 ) -> None:
-    rl.RingDetector(**SETTINGS).fit(reviews, checkpoint=tmp_path / "one")
     monkeypatch.setattr(mapped, "PIECE", 2000)
     monkeypatch.setattr(rows, "SENT", 2000)
     states = []
     rl.RingDetector(**SETTINGS).fit(
         reviews, checkpoint=tmp_path / "two", runtime=InProcess(2), callback=lambda info: states.append(info.state)
     )
-    assert folder_bytes(tmp_path / "two") == folder_bytes(tmp_path / "one")
+    assert folder_bytes(tmp_path / "two") == folder_bytes(one)
     assert len(states) == SETTINGS["epochs"]
     assert all(is_mapped(state.factors) for state in states)
     tensor = rl.read_reviews(reviews, runtime=InProcess(2))

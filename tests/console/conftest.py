@@ -5,15 +5,43 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
 import pytest
 from served_console import MARKET, Opened, run_console
 
 import ringleader as rl
 from ringleader.tensor.vocabulary import Vocabulary
+
+
+class CompiledOnce(jinja2.BytecodeCache):
+    """Templates as they were compiled for another console."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        if bucket.key in self._compiled:
+            bucket.bytecode_from_string(self._compiled[bucket.key])
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        self._compiled[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = CompiledOnce()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_consoles() -> Iterator[None]:
+    """Consoles of tests compile their templates once for all, and look at their folder more often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ringleader.console.shell.Environment", partial(jinja2.Environment, bytecode_cache=COMPILED))
+        patch.setattr("ringleader.console.refit.LOOK_SECONDS", 0.2)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,7 @@ def test_the_same_by_mouse(browser: Any, opened: Opened, expect: Any) -> None:
     assert faults == []
 
 
+@pytest.mark.slow  # what is pressed here is clicked in the test above; phones and the dark are seen in the one below
 def test_the_same_by_touch_on_a_dark_phone(browser: Any, opened: Opened, expect: Any) -> None:
     faults: list[str] = []
     store = opened.console.live.store

@@ -12,7 +12,7 @@ from tabs import entity, saved, tab_of
 
 def test_seven_tabs_of_one_browser_answer_and_follow(browser: Any, opened: Opened, expect: Any) -> None:
     with tab_of(browser, opened) as first:
-        tabs = [first, *(first.context.new_page() for _ in range(7))]  # a browser opens six connections to a server
+        tabs = [first, *(first.context.new_page() for _ in range(6))]  # a browser opens six connections to a server
         for tab in tabs:
             tab.goto(f"{opened.url}/sellers/rings5")
             expect(tab.locator("#sentence")).to_contain_text("Nothing was learned")

@@ -127,7 +127,7 @@ def test_a_tampered_cursor_is_refused(text: str) -> None:
         read_cursor(text)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.text(max_size=6), unique=True, min_size=1, max_size=40), st.text(max_size=3))
 def test_a_prefix_finds_the_names_that_begin_with_it(names: list[str], prefix: str) -> None:
     from hypothesis import assume

@@ -7,18 +7,28 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT, PageError, Runner, blocks, compare, prepare, renew, renew_page
 
+LONG = {"docs/index.md"}
+"""Pages whose commands are long: README.md runs all of them, and shows their figures."""
+
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return prepare(tmp_path_factory.mktemp("prepared"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[pytest.mark.slow] * (name in LONG))
+        for page, name in ((page, str(page.relative_to(ROOT))) for page in PAGES)
+    ],
+)
 def test_the_code_blocks_of_a_page_run(
     page: Path, prepared: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = blocks(page.read_text(encoding="utf-8"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ringleader.report.accounts.MOST", 24)  # pages of accounts differ in nothing but their number
     runner = Runner(prepared)
     for block in programs:
         runner.run(block)

@@ -36,7 +36,7 @@ def test_nightly_writes_a_ranked_list_a_night_and_names_who_has_risen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nightly = example("nightly")
-    nightly.main(["--reviews", "5000", "--nights", "2", "--folder", str(tmp_path)])
+    nightly.main(["--reviews", "3000", "--nights", "2", "--folder", str(tmp_path)])
     nights = sorted(tmp_path.glob("2017-*"))
     assert len(nights) == 2 and capsys.readouterr().out.count("newly risen") == 2
     ranked, risen = (pd.read_csv(nights[-1] / f"{name}.csv") for name in ("ranked", "risen"))

@@ -14,11 +14,15 @@ from ringleader.tables.relation import Example
 from ringleader.tensor.vocabulary import Vocabulary
 
 
-@pytest.fixture(scope="session", autouse=True)
-def few_account_pages() -> Iterator[None]:
-    """Reports of the tests have 24 account pages instead of 150, which differ in nothing but their number."""
+@pytest.fixture(scope="module", autouse=True)
+def few_accounts() -> Iterator[None]:
+    """Reports of the tests rank 20 accounts of a mode instead of 50, of which 24 in all instead of 150 have a page:
+    they differ in nothing but their number, and to describe them is most of the work.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ringleader.report.accounts.MOST", 24)
+        for module in ("build", "ranking"):
+            patch.setattr(f"ringleader.report.{module}.TOP", 20)
         yield
 
 

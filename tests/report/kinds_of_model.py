@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ def rated(changes: Callable[[pd.DataFrame], pd.DataFrame], **reading: object) ->
     return rl.read_reviews(changes(ring_table()), **reading)  # type: ignore[arg-type]
 
 
+@cache
 def several_targets() -> Model:
     labels = ring_labels()
     return detector(holdout=0.4).fit(
@@ -24,6 +26,7 @@ def several_targets() -> Model:
     )
 
 
+@cache
 def real_target(name: str = "abuse") -> Model:
     labels = ring_labels().assign(target=name)
     numbers = labels["label"] * 3.0 + np.linspace(0, 1, len(labels))

@@ -46,7 +46,10 @@ def pages(model: rl.RingDetector, after: rl.RingDetector) -> tuple[str, str]:
     return before, later
 
 
-@pytest.mark.parametrize("where", ["_components", "subjects", "ranking", "_heldout"])
+@pytest.mark.parametrize(
+    "where",
+    ["_components", "_heldout", *(pytest.param(name, marks=pytest.mark.slow) for name in ("subjects", "ranking"))],
+)
 def test_a_model_that_learns_while_its_page_is_built_gives_the_page_of_the_old_one(
     where: str,
     model: rl.RingDetector,
