@@ -28,6 +28,7 @@ from ringleader.arrays import NamedArrays
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.outputs import reason_of
+from ringleader.settings import Whole, check_setting
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.leftovers import GENERATION, is_first, leftovers
 from ringleader.snapshot.lock import check_held, writing
@@ -236,6 +237,7 @@ def save(
     keep   : earlier generations that stay; the complete model that is replaced is one of them. Files that no manifest
     names any more are removed, once the new one is in place.
     """
+    check_setting("keep", keep, Whole(0))
     target = place_of(folder)
     if not is_free(folder) and not is_model(folder):
         raise ModelFileError(f"{target} holds other things than a model; choose a new folder")
