@@ -28,7 +28,7 @@ from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
 from ringleader.runtime.peers import Alone
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import carried, found_once
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
 from ringleader.signals.suspicion import SIDE_BY_SIDE
@@ -220,12 +220,15 @@ class Judge:
                 for index, target in enumerate(targets)
                 if target.name in same and indices[target.mode, target.name] in self._heads
             }
-        heads = {new: self._heads[old] for new, old in unchanged.items()}
+        heads = carried(self._heads, unchanged)
         judge = Judge(
             label_free, targets, seed=self.seed, prevalence=self.prevalence, heads=heads, threads=self.threads
         )
-        judgements = {new: self._judgements[old] for new, old in unchanged.items() if old in self._judgements}
-        judge.take_over(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
+        for old in unchanged.values():
+            if old not in self._head_inputs:
+                self.head_inputs(old)  # found while this judge has what it needs for them
+        judgements = {new: old for new, old in unchanged.items() if old in self._judgements}
+        judge.take_over(carried(self._judgements, judgements), {}, carried(self._head_inputs, unchanged))
         return judge
 
     def _table(self, target: Target, inputs: Inputs) -> HeadTable:
