@@ -93,6 +93,14 @@ def test_the_middle_ones_are_those_of_sorting(values: list[int], size: int, seed
         assert found[code].mean() == np.median(np.array(values)[codes == code])
 
 
+@pytest.mark.parametrize("count", [24, 25, 1000, 4001])
+def test_the_middle_ones_of_values_in_any_order_are_those_of_sorting(count: int) -> None:
+    up, halves = np.arange(float(count)), np.abs(np.arange(count) - count / 2)
+    for values in (up, up[::-1], halves, -halves, up % 2, up % 7, np.zeros(count), np.sort(halves)):
+        found, expected = (b.middles(np.zeros(count, np.int64), values, 1) for b in (numba, reference))
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_codes_and_lengths_that_do_not_fit_are_refused() -> None:
     codes, numbers = np.array([0, 3]), np.ones(2)
     with pytest.raises(ValueError, match="size 3"):

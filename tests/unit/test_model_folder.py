@@ -13,6 +13,7 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import ModelFileError, StorageError
+from ringleader.snapshot import content
 from ringleader.snapshot import folder as store
 from ringleader.snapshot.pieces import join
 from ringleader.snapshot.place import Folder, Writer
@@ -166,7 +167,7 @@ def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
 def test_a_column_read_in_batches_is_the_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[object]
 ) -> None:
-    monkeypatch.setattr(store, "TEXTS", 3)
+    monkeypatch.setattr(content, "TEXTS", 3)
     kind = pa.float64() if values and isinstance(values[0], float) else pa.large_string()
     table = pa.table({"value": pa.array(values, kind)})
     stored = store.save(tmp_path / "m", {}, [part("vocabulary-0", table)])

@@ -12,6 +12,7 @@ from ringleader.cores import Cores
 from ringleader.errors import ModelFileError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import unpack_inputs
+from ringleader.runtime.remembered import ReadOnce
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
@@ -19,7 +20,6 @@ from ringleader.snapshot.checks import MisfitError, check_part, refused, require
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.packing import unpack_judgement, unpack_suspicion, unpack_transfer, with_label_columns
 from ringleader.snapshot.snapshot import Derived, Snapshot
-from ringleader.snapshot.stored_state import ReadOnce
 
 V = TypeVar("V")
 
