@@ -1,7 +1,8 @@
-"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written."""
+"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written or read."""
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from ringleader.runtime import mapped
 from ringleader.shares.rows import RowBlocks
-from ringleader.snapshot.array_file import KINDS, write_arrays
+from ringleader.snapshot.array_file import KINDS, read_arrays, write_arrays
 
 
 @pytest.mark.parametrize("piece", [1, 50, 1 << 24])
@@ -37,6 +38,37 @@ def test_a_file_is_the_one_that_safetensors_writes(tmp_path: Path, monkeypatch: 
         assert (tmp_path / f"ours {number}").read_bytes() == (tmp_path / f"theirs {number}").read_bytes()
     found = load_file(tmp_path / "ours 0")
     assert all(np.array_equal(found[name], np.atleast_1d(array)) for name, array in arrays.items())
+    read = read_arrays((tmp_path / "ours 0").read_bytes())
+    assert {name: array.dtype for name, array in read.items()} == {name: found[name].dtype for name in found}
+    assert all(np.array_equal(read[name], found[name]) and read[name].shape == found[name].shape for name in found)
+
+
+def test_arrays_are_read_where_they_lie(tmp_path: Path) -> None:
+    write_arrays({"y": np.arange(3), "z": np.arange(9, dtype=np.int8)}, str(tmp_path / "file"))
+    content = bytearray((tmp_path / "file").read_bytes())
+    arrays = read_arrays(content)
+    content[-33:-9] = np.array([7, 8, 9]).tobytes()
+    assert arrays["y"].tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]},
+        {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]},
+        {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]},
+        {"dtype": "F64", "shape": [-1], "data_offsets": [8, 0]},
+        {"dtype": "F8", "shape": [1], "data_offsets": [0, 8]},
+        {"dtype": "F64", "shape": 1, "data_offsets": [0, 8]},
+        {"dtype": "F64", "shape": [1.0], "data_offsets": [0, 8]},
+        {"dtype": "F64", "shape": [1]},
+        [],
+    ],
+)
+def test_arrays_that_are_not_where_a_file_says_are_refused(about: object) -> None:
+    header = json.dumps({"x": about}).encode()
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        read_arrays(len(header).to_bytes(8, "little") + header + bytes(16))
 
 
 def test_blocks_that_are_not_all_of_an_array_are_no_array() -> None:

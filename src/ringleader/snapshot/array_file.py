@@ -1,12 +1,14 @@
-"""Named arrays as a safetensors file, written a piece at a time: no array is in memory once more while it is written.
+"""Named arrays as a safetensors file, written a piece at a time, and read where they lie: none is in memory once more.
 
-The library writes from bytes, so that a process would have a copy of every array; of arrays in mapped files it would
-have all of them in memory.
+The library writes from bytes, so that a process would have a copy of every array, and reads into a copy of the file; of
+arrays in mapped files it would have all of them in memory.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import mmap
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,3 +66,21 @@ def write_arrays(arrays: Mapping[str, npt.NDArray[Any] | RowBlocks], path: str) 
                     file.write(part.reshape(-1).view(np.uint8).data)
                 if rows.nbytes >= LARGE_BLOCK:
                     leave_shared()  # in which it came
+
+
+def read_arrays(content: bytes | bytearray | mmap.mmap) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a file as views of its content; what is no such file is a ValueError.
+
+    Same as: ``safetensors.numpy.load(content)``
+    """
+    kinds = {name: np.dtype(kind).newbyteorder("<") for kind, name in KINDS.items()}
+    begin = 8 + int.from_bytes(content[:8], "little")
+    arrays = {}
+    for name, about in json.loads(content[8:begin]).items():
+        if name == "__metadata__":
+            continue
+        kind, shape, (low, high) = kinds[about["dtype"]], about["shape"], about["data_offsets"]
+        if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != high - low or low < 0:
+            raise ValueError(f"{name} does not lie where its shape says")
+        arrays[name] = np.frombuffer(content, kind, math.prod(shape), begin + low).reshape(shape)
+    return arrays
