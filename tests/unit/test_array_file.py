@@ -1,4 +1,4 @@
-"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written."""
+"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written or read."""
 
 from __future__ import annotations
 

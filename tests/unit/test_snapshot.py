@@ -357,7 +357,8 @@ def test_a_decision_on_one_target_leaves_the_heads_of_others(
     model.save(tmp_path / "m")
     names: list[str] = []
     loaded, arrays = rl.load(tmp_path / "m"), model_folder.Stored.arrays
-    monkeypatch.setattr(model_folder.Stored, "arrays", lambda stored, part: names.append(part) or arrays(stored, part))
+    read = lambda stored, part, **how: names.append(part) or arrays(stored, part, **how)  # noqa: E731
+    monkeypatch.setattr(model_folder.Stored, "arrays", read)
     loaded.partial_fit(labels=one_label(loaded)).partial_fit(labels=one_label(loaded, 1)).scores("seller")
     unread = {f"head_{place}" for place, target in enumerate(loaded.aligned_.targets) if target.name == "other"}
     assert unread and not unread & set(names)

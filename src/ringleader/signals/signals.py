@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.runtime.machine import return_memory
 from ringleader.runtime.remembered import found_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
@@ -97,7 +98,10 @@ class Signals:
     @found_once
     def ratios(self) -> ReviewRatios:
         """What speaks against every review, by the way it may have been bought."""
-        return review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
+        ratios = review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
+        if self.tensor.n_cells > SIDE_BY_SIDE:
+            return_memory()  # what it took to find them
+        return ratios
 
     @found_once
     def counts_lead(self) -> bool:

@@ -1,4 +1,4 @@
-"""Named arrays as a safetensors file, written a piece at a time: no array is in memory once more while it is written.
+"""Named arrays as a safetensors file, written a piece at a time, and read where they lie: none is in memory once more.
 
 The library writes from bytes, so that a process would have a copy of every array; of arrays in mapped files it would
 have all of them in memory. It reads into copies too; here arrays are read where the content of the file is.

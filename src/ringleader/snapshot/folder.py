@@ -8,7 +8,6 @@ files they name; ``unfinished.json`` is a fit that will replace the model when i
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -18,17 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ringleader.arrays import NamedArrays
+from ringleader.arrays import Array, NamedArrays
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.outputs import reason_of
 from ringleader.settings import Whole, check_setting
 from ringleader.snapshot.array_file import read_arrays
-from ringleader.snapshot.content import Content, column_of, read_content, table_of
+from ringleader.snapshot.content import Content, checked_content, column_of, table_of
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.leftovers import GENERATION, is_first, leftovers
 from ringleader.snapshot.lock import check_held, writing
@@ -95,21 +93,24 @@ class Stored:
         for handle in self.handles.values():
             handle.close()
 
-    def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a part that ``save`` was given."""
+    def arrays(self, part: str, *, mapped: bool = False) -> dict[str, Array]:
+        """The arrays of a part that ``save`` was given.
+
+        mapped : whether they stay in their files, or in temporary ones where they are put together out of pieces
+        """
         entry = self._entry(part)
         files = files_of(entry)
         if len(files) == 1:
-            return self._parsed(files[0], read_arrays)
-        pieces = (self._parsed(file, read_arrays) for file in files)
+            return self._parsed(files[0], read_arrays, mapped=mapped)
+        pieces = (self._parsed(file, read_arrays, mapped=mapped) for file in files)
         said, size = f"{part} of model {self.folder}", sum(int(file["bytes"]) for file in files)
-        return join(said, entry["rows"], size, pieces)
+        return join(said, entry["rows"], size, pieces, mapped=mapped)
 
     def table(self, part: str) -> pa.Table:
         return self._parsed(self._entry(part), table_of)
 
     def column(self, part: str, name: str) -> pa.Array:
-        """A column of a table as one array. Texts are read in batches: millions of them are never in memory twice."""
+        """A column of a table as one array."""
         return self._parsed(self._entry(part), lambda content: column_of(content, name))
 
     def has(self, part: str) -> bool:
@@ -119,15 +120,15 @@ class Stored:
         """Reads every part, and refuses the model where one is damaged."""
         for entry in self.files.values():
             for file in files_of(entry):
-                self._verified(file)
+                self._verified(file, mapped=True)
 
     def _entry(self, part: str) -> Entry:
         if part not in self.files:
             raise ModelFileError(f"model {self.folder} has no part {part!r}; it is damaged, or of another kind")
         return self.files[part]
 
-    def _parsed(self, file: Entry, parse: Callable[[Content], T]) -> T:
-        content = self._verified(file)
+    def _parsed(self, file: Entry, parse: Callable[[Content], T], *, mapped: bool = False) -> T:
+        content = self._verified(file, mapped=mapped)
         try:
             return parse(content)
         except MemoryError:
@@ -135,19 +136,19 @@ class Stored:
         except Exception as error:  # whatever the library makes of a file that we did not write
             raise ModelFileError(f"{file.get('name')} of model {self.folder} cannot be read: {error}") from error
 
-    def _verified(self, file: Entry) -> Content:
-        """The content of a file, after its size and checksum: what is checked is what is read."""
+    def _verified(self, file: Entry, *, mapped: bool) -> Content:
+        """The content of a file, after its size and checksum."""
         if "name" not in file:
             raise ModelFileError(f"model {self.folder} has a table in pieces; it is damaged, or of another kind")
         name: str = file["name"]
         handle = self.handles[name]
         try:
             with self.reading:  # threads share the handle, and with it the place in the file
-                content = read_content(handle, file["bytes"] + 1)  # a file that grew is not read whole
+                content = checked_content(handle, file["bytes"], file["sha256"], mapped=mapped)
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"{name} of model {self.folder} cannot be read: {reason}; restore it") from error
-        if len(content) != file["bytes"] or hashlib.sha256(content.data).hexdigest() != file["sha256"]:
+        if content is None:
             raise ModelFileError(f"{name} of model {self.folder} is damaged; restore it or fit again")
         return content
 

@@ -106,7 +106,7 @@ class Checkpoint:
         state = snapshot.state
         if not isinstance(state, State):  # it was laid aside; one that is not large is read at once
             state = self.stored.sources["state"] = stored_state(self.stored)
-        return with_derived(replace(snapshot, state=state, derived=Derived()), self.stored)
+        return _with_derived(replace(snapshot, state=state, derived=Derived()), self.stored)
 
 
 def save(
@@ -293,7 +293,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         )
         heads = len(snapshot.targets) if snapshot.judged else 0
         require(not snapshot.complete or meta["heads"] == heads, "it has other heads than the labels ask for")
-        snapshot = with_derived(snapshot, stored)
+        snapshot = _with_derived(snapshot, stored)
     except RingleaderError as error:
         if isinstance(error, ModelFileError):
             raise
@@ -302,6 +302,10 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         raise refused(stored.folder, stored.name, error) from error
     stored.sources.update({part.name: part.source for part in _data_parts(snapshot) if stored.has(part.name)})
     return snapshot, stored
+
+
+def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
+    return with_derived(snapshot, stored, mapped=is_large(max(snapshot.tensor.shape)))
 
 
 def _stored_tensor(stored: Stored) -> SparseTensor:
