@@ -28,6 +28,7 @@ from ringleader.kernels.tiles import load_kernels
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
+from ringleader.runtime.machine import leave_mapped
 from ringleader.runtime.peers import Alone
 from ringleader.runtime.remembered import carried, found_once
 from ringleader.signals import Signals
@@ -310,6 +311,7 @@ class Judge:
 
     def _find_inputs(self, mode: int, wanted: Sequence[Target], neighbours: bool) -> Inputs:
         ties = self.label_free.ties
+        leave_mapped()  # the flow of labels needs the memory
         inputs = with_association(self.label_free.inputs(mode), ties, mode, wanted, self.seed)
         if neighbours:
             return with_neighbours(inputs, ties, mode, wanted[0], self._first_round(wanted[0].name, wanted))
@@ -322,6 +324,14 @@ class Judge:
             neighbours = reads_neighbours(self.head(index).names)
             self._head_inputs[index] = self.inputs(target.mode, target.name, neighbours)
         return self._head_inputs[index]
+
+    def release(self, mode: int) -> None:
+        """Give the memory of the inputs of a mode back; they are found again when they are asked for."""
+        self.label_free.release(mode)
+        self._inputs = {key: inputs for key, inputs in self._inputs.items() if key[0] != mode}
+        for index, target in enumerate(self.targets):
+            if target.mode == mode:
+                self._head_inputs.pop(index, None)
 
     def _first_round(self, name: str, wanted: Sequence[Target]) -> FirstRound:
         if name not in self._first_rounds:

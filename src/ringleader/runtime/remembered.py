@@ -34,6 +34,11 @@ class Remembered(Generic[K, V]):
                 self._results[key] = compute()
             return self._results[key]
 
+    def forget(self) -> None:
+        """Give the memory of all results back."""
+        with self._lock:
+            self._results.clear()
+
     def __reduce__(self) -> tuple[type[Remembered[K, V]], tuple[int | None]]:
         return Remembered, (self._most,)
 

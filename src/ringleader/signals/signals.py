@@ -9,6 +9,7 @@ import numpy as np
 
 from ringleader.arrays import Bools, Floats, frozen
 from ringleader.runtime.machine import return_memory
+from ringleader.runtime.mapped import in_file
 from ringleader.runtime.remembered import found_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
@@ -153,6 +154,20 @@ class Signals:
     def find_rest(self) -> None:
         """Find what the inputs of all modes are made of besides, once ``find_all`` is done."""
         _ = self.ratios, self.not_attacks, self.counts_lead and self.crowd
+
+    def lay_aside(self) -> None:
+        """Find what is known of each of many reviews, and move it to temporary files: what follows needs the memory."""
+        if self.tensor.n_cells <= SIDE_BY_SIDE:
+            return
+        self.find_all(())
+        self.find_rest()
+        known = self.__dict__  # where ``found_once`` has them
+        reviews = known["reviews"] = ReviewEvidence(*map(in_file, self.reviews))
+        known["strangers"] = Strangers(**{name: in_file(column) for name, column in self.strangers._asdict().items()})
+        known["ratios"] = ReviewRatios(*map(in_file, self.ratios))
+        lockstep = known["lockstep"] = self.lockstep.in_files()
+        self._find_evidence, self._find_lockstep = (lambda: reviews), (lambda: lockstep)
+        return_memory()
 
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""

@@ -237,11 +237,12 @@ def _learn(
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
     else:
-        del problem, state, last  # what follows needs the memory of all that is not of the fitted model
+        del problem, state, last, lockstep  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
         if writer is not None and is_large(max(tensor.shape)):
             snapshot = fitted = writer.without_state(fitted)
             gc.collect()  # the one before and its signals hold each other
+            fitted.signals.lay_aside()
         return_memory()
     if fitted.judged:
         fitted.judge.heads()

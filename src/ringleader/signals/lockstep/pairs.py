@@ -26,7 +26,7 @@ from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import processors
-from ringleader.runtime.mapped import mapped_rows
+from ringleader.runtime.mapped import in_file, mapped_rows
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
@@ -169,6 +169,16 @@ class Lockstep:
             scores[f"{name}_top10"] = top_mean(home, loud, k)
         return scores
 
+    def in_files(self) -> Lockstep:
+        """The same in temporary files, of which only what is looked at is in memory."""
+        both, boost, attack = (
+            Side(_graph_in_files(side.graph), in_file(side.scores), in_file(side.direct))
+            for side in (self.both, self.boost, self.attack)
+        )
+        pull, crowded = in_file(self.pull), in_file(self.crowded_attacks)
+        single = _graph_in_files(self.single)
+        return replace(self, both=both, boost=boost, attack=attack, single=single, pull=pull, crowded_attacks=crowded)
+
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything as named arrays; ``from_arrays`` gives back the same bits."""
         about = {"settings": asdict(self.settings), "actor": self.actor, "groups": self.groups}
@@ -282,6 +292,11 @@ def _unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_arr
     parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
     rows, columns = arrays[f"{name}_shape"].tolist()
     return sparse.csr_array(parts, shape=(rows, columns))
+
+
+def _graph_in_files(graph: sparse.csr_array) -> sparse.csr_array:
+    parts = tuple(map(in_file, (graph.data, graph.indices, graph.indptr)))
+    return sparse.csr_array(parts, shape=graph.shape)
 
 
 def _single_meetings(home: CellShare, actor: int, settings: LockstepSettings) -> sparse.csr_array:
