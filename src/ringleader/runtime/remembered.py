@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from ringleader.arrays import frozen
+
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
@@ -27,7 +29,7 @@ class Remembered(Generic[K, V]):
             if key not in self._results:
                 while self._most is not None and len(self._results) >= self._most:
                     self._results.pop(next(iter(self._results)))  # before the new one needs memory
-                self._results[key] = compute()
+                self._results[key] = frozen(compute())
             return self._results[key]
 
     def __reduce__(self) -> tuple[type[Remembered[K, V]], tuple[int | None]]:
@@ -53,6 +55,6 @@ class found_once(Generic[R]):
                 own = known.setdefault(f"_finding_{self.name}", threading.RLock())
             with own:
                 if self.name not in known:
-                    known[self.name] = self.find(instance)
+                    known[self.name] = frozen(self.find(instance))
         value: R = known[self.name]
         return value

@@ -33,7 +33,7 @@ class ReadOnce(dict[K, V]):
     def __missing__(self, key: K) -> V:
         if key not in self._readable:
             raise KeyError(key)
-        self[key] = self._read(key)
+        self[key] = frozen(self._read(key))
         return self[key]
 
 
@@ -50,8 +50,7 @@ class StoredState:
         state = self._read()
         if self.check is not None:
             self.check(state)
-        for array in state.to_arrays().values():
-            frozen(array)
+        frozen(state.to_arrays())
         return state
 
     def put_away(self) -> None:
