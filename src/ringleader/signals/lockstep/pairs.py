@@ -121,11 +121,6 @@ class Lockstep(Frozen):
         """Which cells are boosts, and which attacks, (n_cells,) each."""
         return find_sides(tensor, self.actor, self.settings)
 
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs act in lockstep."""
-        return int(self.graph.nnz) // 2
-
     def for_driver(self) -> Lockstep:
         """What a process tells of its part: its direct scores, and the sizes of the rest; cores are found in that."""
         none = np.zeros(0)
