@@ -198,7 +198,7 @@ def test_no_meeting_vouches_for_itself() -> None:
 def test_nothing_to_find_is_found() -> None:
     alone = SparseTensor.from_arrays([[0, 0], [1, 1], [2, 2]], ["reviewer", "product"])
     lockstep = find_lockstep(alone)
-    assert lockstep.n_pairs == 0 and lockstep.groups == 0 and lockstep.review_scores.tolist() == [0, 0, 0]
+    assert lockstep.graph.nnz == 0 and lockstep.groups == 0 and lockstep.review_scores.tolist() == [0, 0, 0]
     assert start_rows(lockstep, 4, 0) is None
     assert associate(lockstep, [0], [1.0]).tolist() == [0, 0, 0]
     through = associate_through(lockstep, alone, "product", [0, 1], [1.0, -1.0])
@@ -316,7 +316,7 @@ def test_the_start_hardly_moves_when_a_hundredth_of_the_data_goes() -> None:
 def test_columns_beyond_the_groups_are_small_noise() -> None:
     tensor = market(gang("ring", 5, 3))
     lockstep = find_lockstep(tensor, LockstepSettings(doubt=12, cap=1.0))
-    assert lockstep.n_pairs == RING * (RING - 1) / 2
+    assert lockstep.graph.nnz == RING * (RING - 1)
     rows = start_rows(lockstep, 6, 0)
     assert rows is not None
     assert rows[of(tensor, "ring"), 0].min() > 1

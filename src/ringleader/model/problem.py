@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Factors, Floats, Numbers
+from ringleader.arrays import Codes, Factors, Floats, Frozen, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.checks import check_tuples
@@ -27,7 +27,7 @@ HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Frozen):
     """What a fit works on; nothing changes it. ``build_problem`` makes and checks it."""
 
     tensor: SparseTensor

@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from ringleader.arrays import frozen
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 R = TypeVar("R")
@@ -31,7 +33,7 @@ class Remembered(Generic[K, V]):
             if key not in self._results:
                 while self._most is not None and len(self._results) >= self._most:
                     self._results.pop(next(iter(self._results)))  # before the new one needs memory
-                self._results[key] = compute()
+                self._results[key] = frozen(compute())
             return self._results[key]
 
     def forget(self) -> None:
@@ -62,7 +64,7 @@ class found_once(Generic[R]):
                 own = known.setdefault(f"_finding_{self.name}", threading.RLock())
             with own:
                 if self.name not in known:
-                    known[self.name] = self.find(instance)
+                    known[self.name] = frozen(self.find(instance))
         value: R = known[self.name]
         return value
 
@@ -80,7 +82,7 @@ class ReadOnce(dict[K, V]):
     def __missing__(self, key: K) -> V:
         if key not in self._readers:
             raise KeyError(key)
-        self[key] = self._readers[key]()
+        self[key] = frozen(self._readers[key]())
         return self[key]
 
     def lent(self, key: K) -> Callable[[], V]:

@@ -76,8 +76,7 @@ class Signals:
     @found_once
     def reviews(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
-        evidence = self._find_evidence()
-        return ReviewEvidence(*map(frozen, evidence))
+        return self._find_evidence()
 
     @found_once
     def lockstep(self) -> Lockstep:
@@ -87,10 +86,7 @@ class Signals:
     @found_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
-        crowds = self._compute_strangers() if self._find_strangers is None else self._find_strangers()
-        for array in crowds:
-            frozen(array)
-        return crowds
+        return self._compute_strangers() if self._find_strangers is None else self._find_strangers()
 
     def _compute_strangers(self) -> Strangers:
         settings = self.lockstep.settings
@@ -117,7 +113,7 @@ class Signals:
     @found_once
     def crowd(self) -> Floats:
         """How far the counts around every review exceed what their margins expect."""
-        return frozen(review_crowd(self.share))
+        return review_crowd(self.share)
 
     @found_once
     def loudest_campaigns(self) -> tuple[float, float]:
@@ -175,7 +171,7 @@ class Signals:
         return _once(
             self._evidence,
             mode,
-            lambda: frozen(entity_evidence(self.share, self.reviews.evidence, mode, shrink=shrink)),
+            lambda: entity_evidence(self.share, self.reviews.evidence, mode, shrink=shrink),
         )
 
     def suspicion(self, mode: int) -> Suspicion:
@@ -195,7 +191,8 @@ class Signals:
         """
         ways = self._ways.pop(mode, None)
         if ways is None:
-            ways = entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+            fair = None if mode == self.actor else self.not_attacks
+            ways = frozen(entity_ways(self.share, mode, self.ratios, fair))
             if mode not in self._suspicions and self.tensor.n_cells <= SIDE_BY_SIDE:
                 self._ways[mode] = ways  # for the suspicion or the inputs, whichever asks next
         return {**ways, CROWD_NAME: self._entity_crowd(mode)} if self.counts_lead else ways
@@ -222,5 +219,5 @@ class Signals:
 def _once(known: dict[int, T], key: int, find: Callable[[], T]) -> T:
     """The value of a key; two threads that ask at once may both find it, and get the same."""
     if key not in known:
-        known[key] = find()
+        known[key] = frozen(find())
     return known[key]

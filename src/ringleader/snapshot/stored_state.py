@@ -30,8 +30,7 @@ class StoredState:
         state = self._read()
         if self.check is not None:
             self.check(state)
-        for array in state.to_arrays().values():
-            frozen(array)
+        frozen(state.to_arrays())
         return state
 
     def put_away(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, frozen
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.kernels.tiles import LANES
@@ -160,7 +160,7 @@ class Ties:
             spread = {key: self._flows[key] for key in keys if key in self._flows}
         missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in spread}
         flowed = spread_labels(walk, own, list(missing.values()), flow, more=more) if missing else []
-        spread.update(zip(missing, flowed, strict=True))
+        spread.update(zip(missing, map(frozen, flowed), strict=True))
         with self._lock:
             others = [(key, known) for key, known in self._flows.items() if key not in spread]
             self._flows = dict([*others, *((key, spread[key]) for key in keys)][-FLOWS:])
@@ -205,7 +205,7 @@ class PairGraph:
         actors = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         groups = single.shape[1] * np.arange(peers.count + 1) // peers.count
         self.pairs = OwnedRows(peers, capped, actors)
-        self.own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
+        self.own = frozen(np.asarray(single.power(2).sum(axis=1)).reshape(-1))
         met = np.zeros(len(self.own))
         self.anybody = any(gather(peers, bool(single.nnz)))
         if self.anybody:
@@ -214,7 +214,7 @@ class PairGraph:
             # What is large is read in order.
             self.there = OwnedRows(peers, back.T, groups) if peers.count == 1 else there
             self.here = OwnedRows(peers, single.T if peers.count == 1 else back, actors)
-        self.ties = np.asarray(capped.sum(axis=1)).reshape(-1) + met
+        self.ties = frozen(np.asarray(capped.sum(axis=1)).reshape(-1) + met)
 
     def averaged(self, prior: float) -> Walk:
         """``averaged_over_pairs``"""

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Codes, Floats, packed_json, unpacked_json
+from ringleader.arrays import Bools, Codes, Floats, Frozen, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
@@ -62,7 +62,7 @@ class HeldGraph(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Side(Frozen):
     """Lockstep on one side of the rating scale, or on both together.
 
     graph : CSR (n_actors, n_actors), symmetric: LLR of every pair that met more often than by chance, not capped. What
@@ -78,7 +78,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Lockstep:
+class Lockstep(Frozen):
     """Who acts together beyond chance.
 
     both, boost, attack : the two sides together (LLRs added; a review is on one side at most), and each by itself.
@@ -120,11 +120,6 @@ class Lockstep:
     def sides(self, tensor: SparseTensor) -> tuple[Bools, Bools]:
         """Which cells are boosts, and which attacks, (n_cells,) each."""
         return find_sides(tensor, self.actor, self.settings)
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs act in lockstep."""
-        return int(self.graph.nnz) // 2
 
     def for_driver(self) -> Lockstep:
         """What a process tells of its part: its direct scores, and the sizes of the rest; cores are found in that."""
