@@ -55,9 +55,9 @@ DO_NOT_NEED = 4
 MAPPED_FROM_OPTION, MAPPED_FROM = -3, 8 << 20
 HEAPS_OPTION, HEAPS = -8, 2
 """M_MMAP_THRESHOLD, bytes from which an array has memory of its own; M_ARENA_MAX, heaps of all threads."""
-IN_HEAP, KEPT_OPTION, KEPT = 32 << 20, -1, 64 << 20
-"""Bytes up to which the heap of all threads has arrays; M_TRIM_THRESHOLD, bytes at its end that stay when they are
-free. These are the most that the library would learn from arrays that are freed; it takes no more of the first."""
+IN_HEAP, KEPT_OPTION, KEPT = 32 << 20, -1, 192 << 20
+"""Bytes up to which the heap of all threads has arrays, the most that the library takes; M_TRIM_THRESHOLD, bytes at the
+end of the heap that stay when they are free: what two threads have at once of arrays that come and go."""
 
 MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 """Temporary files that are mapped into the memory of this process (``runtime/mapped.py``)."""
