@@ -6,6 +6,7 @@ What cannot be parsed is counted in ``parts.py``, what makes no sense in ``check
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from ringleader.tables.parts import Parts
 from ringleader.tables.relation import Relation, SourceFile, TablePart, column_types, quoted
 from ringleader.tables.schema import Axis, Schema, parse_modes, resolve, roles_called
 from ringleader.tables.spreadsheets import is_spreadsheet, read_spreadsheet
+
+STOPPED_IN_PYTHON = re.compile(r"the object registered as '.*' failed: (KeyboardInterrupt|SystemExit)\b")
+"""What DuckDB says where a signal came while it asked Python for a table in memory."""
 
 DATABASE_SHARE = 0.7
 MEMORY_A_THREAD = 300_000_000
@@ -231,6 +235,8 @@ def _clear_errors(folder: Path, opened: Sequence[Relation]) -> Iterator[None]:
         raise KeyboardInterrupt from error
     except duckdb.Error as error:
         text = str(error)
+        if STOPPED_IN_PYTHON.search(text):
+            raise KeyboardInterrupt from error
         if "No space left" in text or "max_temp_directory_size" in text:
             raise StorageError(
                 f"the disk is full while reading (temporary files in {folder.parent}); "
