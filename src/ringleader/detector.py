@@ -30,23 +30,23 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    preset : "default" is the best detector there is, "corrected" the published model with its cures,
+    preset : "default" is the most accurate detector, "corrected" the published model with corrections,
         "paper" the published algorithm with its settings.
     learner : "natural-gradient", "sgd", "online-em"; "batch-em" and "gibbs" for small data.
     rank : components; None for the preset's.
     epochs : sweeps over the data; None for the preset's.
     negatives : contrast negatives per review; None for the preset's.
     contrast : the mode whose entities the negatives replace; the first by default.
-    joint : whether labels move the factors; None for the preset's.
-    count_weight : what a cell seen c times weighs: "one", "log" (1 + log c) or "count"; None: one, and log in
+    joint : whether labels change the factors; None for the preset's.
+    count_weight : the weight of a cell with count c: "one", "log" (1 + log c) or "count"; None: one, and log in
         the default preset where counts are the signal.
-    holdout : share of the known accounts kept from training, to evaluate on; they are in ``heldout_``.
+    holdout : share of the known accounts held out for evaluation; they are in ``heldout_``.
     prevalence : share of abusive accounts in the market, or {mode: share}; estimated where None.
-    heldout_reviews : share of reviews kept from training, to measure the likelihood on.
-    patience : stop after so many sweeps without a better held-out likelihood; 0 never stops.
+    heldout_reviews : share of reviews held out to measure the likelihood.
+    patience : stop after this many sweeps without a better held-out likelihood; 0 never stops.
     settings : other settings of ``ringleader.model.config.ModelConfig``, by name.
-    threads : threads to use; all by default. The answer does not depend on it.
-    device : "cpu", "cuda" (an NVIDIA GPU; needs ringleader[gpu]), or "auto", which takes one where it pays.
+    threads : threads to use; all by default. The result does not depend on it.
+    device : "cpu", "cuda" (an NVIDIA GPU; needs ringleader[gpu]), or "auto", which uses one where it is faster.
     random_state : seed, a whole number.
     """
 
@@ -105,8 +105,8 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
 
         ``columns`` and ``count`` name columns, as in ``read_reviews``; ``covariates`` is a table of mode, entity and
         numbers. With ``checkpoint``, the model is saved there after every sweep, one with many accounts and few reviews
-        after every fourth; ``resume`` goes on with it. A model that is there is refused without ``overwrite``; with it,
-        that one answers until the new one is complete. ``runtime`` is a cluster, such as ``rl.Ray()``: same bits.
+        after every fourth; ``resume`` continues it. An existing model is replaced only with ``overwrite``;
+        it stays in use until the new one is complete. ``runtime`` is a cluster, such as ``rl.Ray()``: same bits.
         """
         with started(runtime) as workers:
             if columns is not None or count is not None:
@@ -129,10 +129,10 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, reviews: Any = None, labels: Any = None, *, again: bool = False, callback: Callback | None = None
     ) -> RingDetector:
-        """Takes new reviews and new labels in, and moves only what they touch; old codes stay, new labels hold.
+        """Adds new reviews and labels and updates only what they affect; codes stay, new labels replace old ones.
 
         Reviews that the model has (same in all modes, same rating, same time) are left out, with a warning; ``again``
-        counts them once more. On an unfitted detector this is ``fit``. Whatever interrupts it, it answers as before.
+        counts them again. On an unfitted detector this is ``fit``. If it is interrupted, the model is unchanged.
         """
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
@@ -147,10 +147,10 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         return self
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, keep: int = snapshots.KEEP) -> None:
-        """Writes the model to a folder, with all that follows from it; ``keep`` earlier generations stay there.
+        """Writes the model and everything derived from it to a folder; ``keep`` earlier generations are kept.
 
-        Another model in that folder, or one that somebody else changed since this one was loaded, is refused without
-        ``overwrite``.
+        Another model in that folder, or one that another process changed since this one was loaded, is replaced only
+        with ``overwrite``.
         """
         before = self.__dict__.get("_stored")
         self._stored = snapshots.save(self._fitted(), folder, before, overwrite=overwrite, keep=keep)
@@ -169,7 +169,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         return write_report(self, path, since, overwrite=overwrite)
 
     def model_config(self, tensor: SparseTensor) -> ModelConfig:
-        """The settings of the model that these parameters stand for, on that tensor."""
+        """The settings of the model that result from these parameters on that tensor."""
         return model_config(self.get_params(), tensor, seed_of(self.random_state))
 
     def __repr__(self, *args: Any, **options: Any) -> str:
@@ -191,7 +191,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
 
 
 def load(folder: str | os.PathLike[str]) -> RingDetector:
-    """A model that ``save`` (or ``ringleader fit --out``) wrote; a checkpoint counts."""
+    """Loads a model that ``save`` (or ``ringleader fit --out``) wrote, or a checkpoint."""
     snapshot, stored = snapshots.load(folder)
     detector = RingDetector(**copy.deepcopy(dict(snapshot.parameters)))
     detector.snapshot_, detector._stored = snapshot, stored

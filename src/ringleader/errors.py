@@ -29,7 +29,7 @@ IN_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 class RingleaderError(Exception):
-    """Anything the user can put right. The command line prints it and exits with 2.
+    """Anything the user can correct. The command line prints it and exits with 2.
 
     Messages are written with the options of the command line (``message``); in Python they name the parameters instead.
     """
@@ -47,7 +47,7 @@ class RingleaderError(Exception):
 
 
 class RingleaderWarning(UserWarning):
-    """What a command would say of its input: rows left out, labels that match nobody, a repeated batch."""
+    """A note on the input: rows left out, labels that match no account, a repeated batch."""
 
 
 class RunWarning(RingleaderWarning):

@@ -184,7 +184,7 @@ class Settings:
         """Conditions that join several settings."""
 
     def replace(self, **changes: Any) -> Self:
-        """These settings with some of them replaced, checked anew."""
+        """These settings with some of them replaced, checked again."""
         check_names(changes, constraints(self.__class__), type(self).__name__)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 

@@ -19,33 +19,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GLOSSARY = {
-    "agreement": "the part of a group's reviews at its places that are on the same side of the rating scale",
-    "calibration": "how far probabilities keep their word: of accounts given 70%, about 70% should turn out bad; the "
-    "figure is the mean distance from that, so that 0 is best",
+    "agreement": "the share of a group's reviews at its places that are on the same side of the rating scale",
+    "calibration": "how closely probabilities match observed rates: of accounts given 70%, about 70% should turn out "
+    "bad; the figure is the mean distance from that, so that 0 is best",
     "core": "a group of accounts that act in lockstep: the same sellers or products in the same weeks, more often than "
     "chance and shared taste explain",
-    "density": "of all the times the members of a core could have met (each reviewer at each place), the share in "
-    "which they did review",
-    "effective rank": "how many components of the decomposition carry weight; below the rank that was asked for, there "
-    "is room enough",
-    "evidence": "how far reviews fit a group of accounts better than popularity alone explains, in units of its own "
+    "density": "of all possible reviews of a core (each reviewer at each place), the share that its members did write",
+    "effective rank": "how many components of the decomposition carry weight; if it is below the "
+    "requested rank, that rank is high enough",
+    "evidence": "how much better reviews fit a group of accounts than popularity alone explains, in units of its own "
     "uncertainty: below 1 it is noise",
-    "expected": "how many there would be if everybody went on as often as they do, and places stayed as popular as "
-    "they are, but nobody acted together",
-    "interval": "where the probability lies in nine cases of ten, as the labels that are known leave it open",
+    "expected": "the number if everybody were as active and places as popular as they are, but nobody acted together",
+    "interval": "the range that contains the probability in nine cases of ten, given the uncertainty left by the "
+    "labels",
     "lockstep": "acting together: two reviewers who review the same product or seller in the same weeks, again and "
     "again, with ratings alike",
-    "log10_p": "logarithm of the chance that a market without lockstep shows any group like this: -6 is one in a "
+    "log10_p": "logarithm of the probability that a market without lockstep shows any group like this: -6 is one in a "
     "million",
-    "log_odds": "how far one review fits its group of accounts beyond popularity: 0 says nothing, 2 is seven times as "
-    "likely",
-    "partner": "an account that another met more often than was to be expected, and more often than chance alone "
-    "explains",
+    "log_odds": "how well one review fits its group of accounts beyond popularity: 0 is no evidence, 2 is seven times "
+    "as likely",
+    "partner": "an account that another met more often than expected, and more often than chance alone explains",
     "probability": "how sure the model is that an account is abusive, from what is known of labelled accounts",
     "score": "what accounts are sorted by: the probability where there are labels, else the suspicion",
     "strength": "the probability that an account belongs to a core",
-    "suspicion": "what the reviews alone say, without any label: lockstep, crowds of strangers, attacks, evidence "
-    "and campaigns together; higher is worse, and it is no probability",
+    "suspicion": "computed from the reviews alone, without labels: lockstep, crowds of strangers, attacks, evidence "
+    "and campaigns together; higher is more suspicious, and it is not a probability",
 }
 """Words that people meet on a page, in a terminal or in the console, each explained once."""
 

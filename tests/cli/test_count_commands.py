@@ -88,8 +88,8 @@ def test_a_count_that_is_not_used_and_one_that_is_none_are_said(command: Run, lo
     assert done.stderr.count("note: column 'count' is not used, so every row counts once; --count count") == 1
     (log / "bad.csv").write_text("src,dst,port,count\na,b,c,1\na,b,c,0\na,d,c,1.5\n")
     said = command("fit", "bad.csv", *AXES, *FIT, "--count", "count", "--out", "x", cwd=log).stderr
-    assert "1 row left out: count is no count: below 1, first at bad.csv line 3" in said
-    assert "1 row left out: count is no count: not a whole number, first at bad.csv line 4" in said
+    assert "1 row left out: count is not a count: below 1, first at bad.csv line 3" in said
+    assert "1 row left out: count is not a count: not a whole number, first at bad.csv line 4" in said
 
 
 def test_without_ratings_reviews_say_their_order_too(command: Run, log: Path) -> None:

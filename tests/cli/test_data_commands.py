@@ -49,7 +49,7 @@ def test_check_json_has_the_promised_keys(command: Run, table: pd.DataFrame, tmp
         (["check", "a.csv", "--column", "product"], "write ROLE=COLUMN"),
         (["check", "a.csv", "--axis", "x=nothing", "--axis", "y=asin"], "has no column 'nothing'"),
         (["check", "a.csv", "--labels", "bad.csv"], "labels name the mode 'shop'"),
-        (["check", "a.csv", "--memory-limit", "much"], "memory limit 'much' makes no sense"),
+        (["check", "a.csv", "--memory-limit", "much"], "memory limit 'much' is invalid"),
         (["check"], "Missing argument"),
         (["chekc", "a.csv"], "No such command 'chekc'"),
         (["generate", "out", "--difficulty", "absurd"], "absurd"),
@@ -90,7 +90,7 @@ def test_generate_makes_markets_of_tastes(command: Run, tmp_path: Path) -> None:
     assert summary["reviews"] > 9000 and summary["abusive"]["seller"] == summary["rings"] == 40
     shown = " ".join(command("generate", "--help", cwd=tmp_path).stdout.replace("│", " ").split())
     assert f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}" in shown
-    assert "With --tastes so many everyday ones" in shown
+    assert "With --tastes, of everyday ones" in shown
     assert sorted(path.name for path in (tmp_path / "market").iterdir()) == sorted(summary["files"])
 
 

@@ -87,7 +87,7 @@ def test_a_foreign_folder_is_never_overwritten(command: Run, market: Path, tmp_p
     for flag in ("--overwrite", "--resume"):
         done = command(*fit_words(market, tmp_path / "photos", flag))
         assert done.returncode == 2, flag
-        assert "is no model" in done.stderr
+        assert "is not a model" in done.stderr
     assert (tmp_path / "photos" / "cat.jpg").read_text() == "meow"
     (tmp_path / "plain").write_text("x")
     assert "is a file" in command(*fit_words(market, tmp_path / "plain")).stderr
@@ -127,7 +127,7 @@ def test_sigterm_and_ctrl_c_save_and_exit_cleanly(
     os.kill(number, sent)
     done = end()
     assert done.returncode == status
-    assert "go on with --resume" in done.stderr
+    assert "continue with --resume" in done.stderr
     assert "Traceback" not in done.stderr
     assert rl.load(tmp_path / "m").state_.sweep >= 2
 
@@ -199,7 +199,7 @@ def test_bad_scoring_is_one_message(command: Run, model: Path, words: list[str],
 
 def test_scoring_what_is_no_model_is_one_message(command: Run, tmp_path: Path) -> None:
     assert "there is no model" in command("score", tmp_path / "x", "--mode", "seller").stderr
-    assert "is no model" in command("score", tmp_path, "--mode", "seller").stderr
+    assert "is not a model" in command("score", tmp_path, "--mode", "seller").stderr
 
 
 def test_update_takes_new_reviews_in(command: Run, market: Path, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_update_takes_labels_in_without_reviews(command: Run, market: Path, tmp_
     done = command("update", tmp_path / "m", "--labels", tmp_path / "new.csv")
     assert done.returncode == 0, done.stderr
     new = len(table[1::2]) + 1
-    assert done.stdout.startswith(f"{new} labels taken in\nnote: 1 seller of the labels is not in the reviews\n")
+    assert done.stdout.startswith(f"{new} labels added\nnote: 1 seller of the labels is not in the reviews\n")
     assert f"holds 5,000 reviews and {len(table)} labels now" in done.stdout
     expected = detector.partial_fit(labels=tmp_path / "new.csv").scores("seller")
     pd.testing.assert_frame_equal(rl.load(tmp_path / "m").scores("seller"), expected)
@@ -239,7 +239,7 @@ def test_update_takes_labels_in_without_reviews(command: Run, market: Path, tmp_
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both"),
+        ([], "there is nothing to add; give NEW_REVIEWS, --labels FILE, or both"),
         (["--labels", "LABELS", "--column", "seller=shop"], "--column names a column of NEW_REVIEWS"),
         (["absent.parquet"], "there is no file or folder 'absent.parquet'"),
         (["--labels", "absent.csv"], "absent.csv"),

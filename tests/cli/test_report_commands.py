@@ -24,8 +24,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_demo_tells_the_whole_story_and_writes_a_report(command: Run, demo: Path) -> None:
     done = command("demo", "--reviews", 6000, cwd=demo)
     assert done.returncode == 0, done.stderr
-    parts = ("The ten most suspicious sellers", "90% interval", "main reason", "truly were abusive", "groups that act")
-    assert "labels, the others are kept to measure on" in done.stdout
+    parts = ("The ten most suspicious sellers", "90% interval", "main reason", "are in fact abusive", "groups that act")
+    assert "labels, the others are held out for evaluation" in done.stdout
     for part in (*parts, "What the labels gained", "without labels", "with labels", "report.html"):
         assert part in done.stdout, part
     page = (demo / "ringleader-demo" / "report.html").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_demo_does_not_write_over_other_peoples_files(command: Run, tmp_path: Pa
     (tmp_path / "mine" / "model" / "cat.jpg").write_text("meow")
     done = command("demo", "--reviews", 6000, "--folder", "mine", cwd=tmp_path)
     assert done.returncode == 2
-    assert "other things than a model" in done.stderr
+    assert "other files than a model" in done.stderr
     assert [p.name for p in (tmp_path / "mine").rglob("*")] == ["model", "cat.jpg"]
 
 

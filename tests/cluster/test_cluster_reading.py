@@ -111,7 +111,7 @@ def test_workers_cut_times_to_the_microsecond_as_one_process_does(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (b"PAR1 cut short", InputError, "'part-3.parquet' is no Parquet file, or is cut short"),
+        (b"PAR1 cut short", InputError, "'part-3.parquet' is not a Parquet file, or is truncated"),
         (None, SchemaError, r"'part-3.parquet' gives the modes reviewer, product, but 'part-[02].parquet' gives"),
     ],
 )

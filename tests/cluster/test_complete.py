@@ -133,7 +133,7 @@ def test_other_data_and_settings_are_refused_as_before(
         (reviews, labels, {"rank": 4}, "rank was 3 and is 4"),
         (reviews, labels, {"epochs": 3}, "sweeps was . and is 3"),
     ):
-        with pytest.raises(ResumeError, match=rf"is complete, and another than this one would be \({said}\)"):
+        with pytest.raises(ResumeError, match=rf"is complete, and differs from the requested one \({said}\)"):
             fit(data, known, folder, workers, **{"epochs": epochs, **settings})
 
 

@@ -100,7 +100,7 @@ def test_a_fit_that_was_stopped_on_a_cluster_goes_on_in_one_process(
 def test_an_error_of_a_worker_is_the_error_of_one_process(tmp_path: Path, workers: Any) -> None:
     folder = review_files(tmp_path, files=3)
     (folder / "part-3.parquet").write_bytes(b"no Parquet")
-    with pytest.raises(InputError, match=r"'part-3.parquet' is no Parquet file"):
+    with pytest.raises(InputError, match=r"'part-3.parquet' is not a Parquet file"):
         rl.read_reviews(folder, runtime=workers)
     (folder / "part-3.parquet").unlink()
     rl.read_reviews(folder, runtime=workers)  # the workers go on

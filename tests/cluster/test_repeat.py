@@ -29,7 +29,7 @@ def test_workers_that_cannot_be_replaced_are_named_with_the_cause() -> None:
         repeat(NoRoom(2), lose, lambda: None, "do sweep 3", "sweep 3 was tried")
     assert stopped.value.message == (
         f"{LOST}; no new workers: no node of the cluster has 1 processor for a worker; "
-        "what was learned before is in the checkpoint, go on with --resume"
+        "the progress so far is in the checkpoint, continue with --resume"
     )
 
 

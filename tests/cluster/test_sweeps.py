@@ -161,7 +161,7 @@ def test_a_lost_worker_costs_a_sweep_and_no_bit(death: int) -> None:
 def test_workers_that_are_lost_again_and_again_stop_the_fit_with_what_to_do() -> None:
     problem = small_problem()
     learner = ClusterLearner(Mortal(2, set(range(1, 99))), get_learner("natural-gradient"), 100)
-    with pytest.raises(WorkerLost, match=r"worker 1 is gone; sweep 1 was tried 3 times; .* go on with resume=True"):
+    with pytest.raises(WorkerLost, match=r"worker 1 is gone; sweep 1 was tried 3 times; .* continue with resume=True"):
         learner.sweep(problem, start_state(problem))
 
 
@@ -251,5 +251,5 @@ def test_what_a_cluster_cannot_do_is_refused_by_name(settings: dict[str, Any], m
 def test_new_reviews_are_taken_in_by_one_process() -> None:
     problem = small_problem()
     learner = ClusterLearner(InProcess(2), get_learner("natural-gradient"))
-    with pytest.raises(SettingsError, match="moves all entities"):
+    with pytest.raises(SettingsError, match="updates all entities"):
         learner.sweep(problem, start_state(problem), {0: np.ones(1)})

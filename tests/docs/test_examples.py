@@ -166,9 +166,9 @@ def test_targets_are_facts_and_rare_ones_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("u.data", "1\t2\t5\n", "line 1: 3 fields where 4 belong"),
-        ("u.data", "1\t2\tfive\t881250949\n", "no number"),
-        ("u.user", "1|old|M|technician|85711\n", "'old' where a whole number belongs"),
+        ("u.data", "1\t2\t5\n", "line 1: 3 fields where 4 are expected"),
+        ("u.data", "1\t2\tfive\t881250949\n", "not a number"),
+        ("u.user", "1|old|M|technician|85711\n", "'old' where a whole number is expected"),
     ],
 )
 def test_a_damaged_folder_is_refused_with_the_place(tmp_path: Path, file: str, text: str, message: str) -> None:

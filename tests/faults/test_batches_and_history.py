@@ -320,7 +320,7 @@ def test_a_fit_replaces_a_model_only_when_asked(model: Path, market: Marketplace
     def stop(info: Any) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(ModelFileError, match="exists; go on with it by resume=True, or replace it by overwrite=True"):
+    with pytest.raises(ModelFileError, match="exists; continue it with resume=True, or replace it with overwrite=True"):
         other.fit(market.reviews[:600], checkpoint=model)
     with pytest.raises(SettingsError, match="resume=True and overwrite=True exclude each other"):
         other.fit(market.reviews[:600], checkpoint=model, resume=True, overwrite=True)
@@ -328,7 +328,7 @@ def test_a_fit_replaces_a_model_only_when_asked(model: Path, market: Marketplace
     with pytest.raises(KeyboardInterrupt):
         other.fit(market.reviews[:600], checkpoint=model.parent / "stopped", callback=stop)
     stopped = content(model.parent / "stopped")
-    with pytest.raises(ModelFileError, match="exists; go on with it by resume=True"):
+    with pytest.raises(ModelFileError, match="exists; continue it with resume=True"):
         other.fit(market.reviews[:600], checkpoint=model.parent / "stopped")
     assert content(model.parent / "stopped") == stopped
     other.fit(market.reviews[:600], checkpoint=model, overwrite=True)
@@ -353,9 +353,9 @@ def test_a_fit_is_not_resumed_with_reviews_of_other_moments_of_the_same_weeks(
         detector.fit(later, checkpoint=tmp_path / "m", resume=True)
     resumed = detector.fit(reviews.sample(frac=1, random_state=0), checkpoint=tmp_path / "m", resume=True)
     assert rl.load(tmp_path / "m").batches_[0].content == content_of(rl.read_reviews(reviews))
-    with pytest.raises(ResumeError, match=r"its model is complete, and another than this .*the reviews"):
+    with pytest.raises(ResumeError, match=r"its model is complete, and differs from the requested one .*the reviews"):
         detector.fit(later, checkpoint=tmp_path / "m", resume=True)
-    with pytest.warns(RingleaderWarning, match="taken in before"):
+    with pytest.warns(RingleaderWarning, match="added before"):
         resumed.partial_fit(reviews)
 
 
@@ -363,11 +363,11 @@ def test_a_fit_is_not_resumed_with_reviews_of_other_moments_of_the_same_weeks(
 def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path, ringleader: Callable[..., Any]) -> None:
     (tmp_path / "m").mkdir()
     os.mkfifo(tmp_path / "m" / "manifest.json")
-    assert "no plain file" in ringleader("score", tmp_path / "m", "--mode", "seller", status=2)
-    assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
+    assert "not a regular file" in ringleader("score", tmp_path / "m", "--mode", "seller", status=2)
+    assert "is not a model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
 
 
 def test_a_deeply_nested_manifest_is_refused(tmp_path: Path, ringleader: Callable[..., Any]) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "manifest.json").write_text("[" * 100_000)
-    assert "no model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)
+    assert "is not a model" in ringleader("fit", "x.csv", "--out", tmp_path / "m", "--overwrite", status=2)

@@ -42,7 +42,7 @@ def test_a_batch_is_known_by_its_content_and_changes_nothing(model: Path, market
     detector = add(model, market.reviews[1000:1200])
     before = content(model)
     shuffled = market.reviews[1000:1200].sample(frac=1, random_state=0)
-    with pytest.warns(RingleaderWarning, match="taken in before, by partial_fit"):
+    with pytest.warns(RingleaderWarning, match="added before, by partial_fit"):
         detector.partial_fit(shuffled)
     detector.save(model)
     assert content(model) == before
@@ -71,7 +71,7 @@ def test_the_command_says_when_a_batch_was_taken_in(
     again = ringleader("update", model, tmp_path / "retried.parquet")
     assert (again["taken_in"], again["new_reviews"]) == (False, 0)
     assert again["repeated"]["at"] == ringleader("history", model)["batches"][1]["at"]
-    assert "taken in before, by update" in again["warnings"][0]
+    assert "added before, by update" in again["warnings"][0]
     assert content(model) == before
     partly = ringleader("update", model, tmp_path / "overlap.csv")
     assert (partly["new_reviews"], partly["known_already"], partly["left_out"]) == (200, 100, 100)
@@ -99,9 +99,7 @@ def test_other_reviews_of_the_same_weeks_are_taken_in(model: Path, market: Marke
     later = market.reviews[:1000].assign(timestamp=market.reviews["timestamp"][:1000] + 1)
     weeks = [rl.read_reviews(table).coordinates.tolist() for table in (market.reviews[:1000], later)]
     assert weeks[0] == weeks[1]  # the same cells: a batch is more than those
-    said = (
-        "1,000 reviews differ from known ones in nothing but the exact time .the week is the same.; they were counted"
-    )
+    said = "1,000 reviews differ from known ones only in the exact time .the week is the same.; they were counted"
     with pytest.warns(RingleaderWarning, match=said):
         detector = rl.load(model).partial_fit(later)
     assert [batch.reviews for batch in detector.batches_] == [1000, 1000]
@@ -117,11 +115,11 @@ def test_reviews_that_are_known_are_left_out_and_those_of_a_batch_count_as_often
     with pytest.warns(RingleaderWarning, match="1 of 3 reviews was known already and was left out"):
         detector.partial_fit(pd.concat([row] * 3))
     assert detector.batches_[-1].reviews == 2
-    with pytest.warns(RingleaderWarning, match="these 3 reviews were taken in before, by partial_fit"):
+    with pytest.warns(RingleaderWarning, match="these 3 reviews were added before, by partial_fit"):
         detector.partial_fit(pd.concat([row] * 3))
     with pytest.warns(RingleaderWarning, match="all 2 reviews were known already; they change nothing"):
         detector.partial_fit(pd.concat([row] * 2))
-    with pytest.warns(RingleaderWarning, match="this review was taken in before.*counts it once more"):
+    with pytest.warns(RingleaderWarning, match="this review was added before.*counts it once more"):
         detector.partial_fit(row)
     assert detector.tensor_.n_reviews == 1003
     assert sum(batch.reviews for batch in detector.batches_) == 1003
@@ -188,7 +186,7 @@ def test_a_model_without_times_says_that_it_cannot_tell_a_second_review_from_a_r
     both = market.reviews[299:302].drop(columns="timestamp")
     with pytest.warns(RingleaderWarning, match=f"1 of 3 reviews was known already .{why}. and was left out; again"):
         detector.partial_fit(both)
-    with pytest.warns(RingleaderWarning, match=f"these 300 reviews were taken in before, by fit .*{why}.; they change"):
+    with pytest.warns(RingleaderWarning, match=f"these 300 reviews were added before, by fit .*{why}.; they change"):
         detector.partial_fit(table)
 
 
@@ -209,7 +207,7 @@ def earlier(model: Path) -> Path:
 def test_a_model_without_exact_times_knows_its_reviews_by_their_week(earlier: Path, market: Marketplace) -> None:
     detector = rl.load(earlier)
     assert detector.tensor_.exact is None
-    said = "taken in before, by fit .*1,000 by the same week alone: the model was written before exact times were kept"
+    said = "added before, by fit .*1,000 by the same week alone: the model was written before exact times were stored"
     with pytest.warns(RingleaderWarning, match=said):
         detector.partial_fit(market.reviews[:1000])
     with pytest.warns(RingleaderWarning, match="100 of 300 reviews were known already .100 by the same week alone"):
@@ -217,7 +215,7 @@ def test_a_model_without_exact_times_knows_its_reviews_by_their_week(earlier: Pa
     detector.save(earlier)
     detector = rl.load(earlier)  # of the reviews that came since, the exact times are held
     later = market.reviews[1000:1200].assign(timestamp=market.reviews["timestamp"][1000:1200] + 1)
-    with pytest.warns(RingleaderWarning, match="200 reviews differ from known ones in nothing but the exact time"):
+    with pytest.warns(RingleaderWarning, match="200 reviews differ from known ones only in the exact time"):
         detector.partial_fit(later)
     with pytest.warns(RingleaderWarning, match="all 200 reviews were known already; they change nothing"):
         detector.partial_fit(market.reviews[1000:1200])

@@ -90,7 +90,7 @@ def test_a_save_on_a_full_disk_leaves_the_model_and_nothing_else(
     model.partial_fit(row.assign(timestamp=row["timestamp"].astype(str)), labels, again=True)
     with monkeypatch.context() as faulty:
         faulty.setattr(Folder, "write", full)
-        said = "No space left on device; what was there is as it was; free some space.*and try again"
+        said = "No space left on device; the earlier model is unchanged; free some space.*and try again"
         with pytest.raises(StorageError, match=said):
             model.save(tmp_path / "model")
         with pytest.raises(StorageError, match="No space left on device; free some space or choose another folder"):

@@ -47,7 +47,11 @@ def test_a_model_without_a_name_is_refused(words: tuple[str, ...], tmp_path: Pat
 
 def test_a_fit_into_a_folder_of_other_things_says_so(tmp_path: Path) -> None:
     reviews().to_parquet(tmp_path / "r.parquet")
-    for more, said in (((), "holds other things"), (["--resume"], "is no model"), (["--overwrite"], "is no model")):
+    for more, said in (
+        ((), "contains other files"),
+        (["--resume"], "is not a model"),
+        (["--overwrite"], "is not a model"),
+    ):
         with pytest.raises(ModelFileError, match=said):
             run("fit", tmp_path, "--out", tmp_path, *more)
     assert os.listdir(tmp_path) == ["r.parquet"]
@@ -156,7 +160,7 @@ def test_a_damaged_file_of_a_partitioned_folder_is_named_with_its_folder(source:
         (tmp_path / f"day={day}").mkdir()
         reviews().to_parquet(tmp_path / f"day={day}" / "part.0.parquet")
     (tmp_path / "day=2" / "part.0.parquet").write_bytes(b"PAR1garbage")
-    with pytest.raises(InputError, match=r"day=2/part\.0\.parquet' is no Parquet file, or is cut short or damaged"):
+    with pytest.raises(InputError, match=r"day=2/part\.0\.parquet' is not a Parquet file, or is truncated or damaged"):
         rl.read_reviews(tmp_path / source)
 
 
@@ -166,9 +170,9 @@ def test_a_parquet_file_whose_footer_is_damaged_is_named(tmp_path: Path) -> None
     for k in range(40, 80):
         content[-k] ^= 0xFF
     (tmp_path / "a.parquet").write_bytes(content)
-    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is cut short or damaged"):
+    with pytest.raises(InputError, match=r"'a\.parquet' is not a Parquet file, or is truncated or damaged"):
         rl.read_reviews(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"'a\.parquet' is no Parquet file, or is cut short or damaged"):
+    with pytest.raises(InputError, match=r"'a\.parquet' is not a Parquet file, or is truncated or damaged"):
         rl.read_labels(tmp_path / "a.parquet")
 
 
@@ -192,7 +196,7 @@ def test_a_complete_model_is_not_taken_for_a_stopped_fit(tmp_path: Path) -> None
     detector = rl.RingDetector(rank=2, epochs=1, random_state=0)
     detector.fit(reviews(), checkpoint=tmp_path / "m")
     other = reviews(200)  # a fit of these with --overwrite, stopped before its first checkpoint, leaves nothing
-    with pytest.raises(ResumeError, match=r"no stopped fit .* is complete, and another .*the reviews changed"):
+    with pytest.raises(ResumeError, match=r"no stopped fit .* is complete, and differs .*the reviews changed"):
         rl.RingDetector(rank=2, epochs=1, random_state=0).fit(other, checkpoint=tmp_path / "m", resume=True)
 
 
@@ -204,7 +208,7 @@ def test_every_part_that_is_a_link_is_refused_by_name(tmp_path: Path) -> None:
     for path in sorted((tmp_path / "real").iterdir()):
         path.rename(tmp_path / "elsewhere" / path.name)
         path.symlink_to(Path("..") / "elsewhere" / path.name)  # the same bytes: the checksum fits
-        with pytest.raises(ModelFileError, match=f"{path.name}.* is a link, and no plain file"):
+        with pytest.raises(ModelFileError, match=f"{path.name}.* is a link, not a regular file"):
             rl.load(tmp_path / "real")
         path.unlink()
         (tmp_path / "elsewhere" / path.name).rename(path)

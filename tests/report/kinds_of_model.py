@@ -67,7 +67,7 @@ KINDS: dict[str, tuple[Callable[[], Model], str]] = {
     ),
     "real target": (real_target, "rank correlation on held-out"),
     "real target by name": (lambda: real_target("loss in euro"), "(value of loss in euro "),
-    "real target of few": (real_target, "are too few to go by"),
+    "real target of few": (real_target, "are too few to rely on"),
     "paper preset": (lambda: detector(preset="paper").fit(rated(lambda t: t), ring_labels()), "--preset paper"),
     "tiny": (tiny, "None: nobody acts together"),
     "one label": (one_label, "1 label"),

@@ -87,7 +87,7 @@ def test_calibration_shows_the_rare_high_probabilities_too() -> None:
     chart = calibration(labels, score, "seller", "abuse")
     assert len(chart.x) == 3 and chart.x[0] == pytest.approx(0.01) and chart.x[-1] > 0.85
     few = calibration(labels[-30:], score[-30:], "seller", "abuse")
-    assert len(few.x) == 1 and "too few to go by" in few.title
+    assert len(few.x) == 1 and "too few to rely on" in few.title
     assert chart.reference != "chance"
 
 

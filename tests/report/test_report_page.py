@@ -150,7 +150,7 @@ def test_a_label_of_a_further_target_names_it_and_its_figures_are_in_one_table()
     assert further and set(further.items()) <= {("known: attack", "bad"), ("known: no attack", ""), ("", "")}
     assert {row[1] for row in context.heldout_others.rows} == {"attack"}
     assert [held.heading for held in context.heldout] == ["Held-out sellers: abuse", "Held-out reviewers: abuse"]
-    assert all(row[-1] == "too few to go by" for row in context.heldout_others.rows)
+    assert all(row[-1] == "too few to rely on" for row in context.heldout_others.rows)
     assert "Other targets" in parse(render(context)).text
 
 
@@ -246,8 +246,8 @@ def test_held_out_labels_give_curves_that_end_where_they_must(context: Context) 
 
 def test_a_figure_on_a_few_held_out_accounts_is_no_headline(context: Context, page: str) -> None:
     few = context.heldout[0]
-    assert few.facts[0].name.startswith("AUC") and not few.enough and "Too few to go by" in few.note
-    assert few.facts[0] not in context.facts and "Too few to go by" in page
+    assert few.facts[0].name.startswith("AUC") and not few.enough and "Too few to rely on" in few.note
+    assert few.facts[0] not in context.facts and "Too few to rely on" in page
 
 
 def test_many_held_out_accounts_of_both_kinds_make_a_headline() -> None:

@@ -170,7 +170,7 @@ def test_another_mode_can_act() -> None:
 
 
 def test_lockstep_of_another_tensor_is_refused(planted: tuple[SparseTensor, Cores]) -> None:
-    with pytest.raises(SettingsError, match="find it anew"):
+    with pytest.raises(SettingsError, match="compute it again"):
         find_cores(planted[0], find_lockstep(market(seed=5)))
 
 

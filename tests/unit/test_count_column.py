@@ -117,13 +117,13 @@ def test_what_was_read_says_rows_and_how_often_they_count() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("2.5", "hits is no count: not a whole number"),
-        ("0", "hits is no count: below 1"),
-        ("-3", "hits is no count: below 1"),
-        ("nan", "hits is no count: not a number"),
-        ("many", "hits is no count: not a number"),
-        ("inf", "hits is no count: above 1,000,000,000"),
-        ("1e12", "hits is no count: above 1,000,000,000"),
+        ("2.5", "hits is not a count: not a whole number"),
+        ("0", "hits is not a count: below 1"),
+        ("-3", "hits is not a count: below 1"),
+        ("nan", "hits is not a count: not a number"),
+        ("many", "hits is not a count: not a number"),
+        ("inf", "hits is not a count: above 1,000,000,000"),
+        ("1e12", "hits is not a count: above 1,000,000,000"),
         ("", "missing hits"),
     ],
 )
@@ -149,7 +149,7 @@ def test_what_is_no_count_is_refused_by_name_and_row(tmp_path: Path, value: str,
 def test_a_column_without_a_count_is_refused(values: list[Any]) -> None:
     table = pd.DataFrame({"src": ["a", "b"], "dst": ["x", "y"], "hits": values})
     with pytest.raises(
-        InputError, match=r"not one row of the table can be used: .*hits.*or take another column with --count"
+        InputError, match=r"not one row of the table can be used: .*hits.*or use another column with --count"
     ):
         rl.read_reviews(table, modes=MODES[:2], count="hits")
 
@@ -209,7 +209,7 @@ def test_a_model_of_counts_has_the_bits_of_one_of_rows_and_so_has_its_update(tmp
     for model, batch in ((one, second), (other, repeated(second))):
         model.partial_fit(batch)
     same_model(one, other)
-    with pytest.warns(rl.RingleaderWarning, match="taken in before"):
+    with pytest.warns(rl.RingleaderWarning, match="added before"):
         one.partial_fit(second)
     same_model(one, other)
 

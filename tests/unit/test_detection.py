@@ -148,7 +148,7 @@ def test_the_users_own_numbers_are_used(tensor: rl.SparseTensor) -> None:
     ("table", "message"),
     [
         (pd.DataFrame({"mode": ["seller"], "entity": ["a"]}), "no column beside"),
-        (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": ["many"]}), "no number"),
+        (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": ["many"]}), "not a number"),
         (pd.DataFrame({"mode": ["seller"] * 2, "entity": ["a"] * 2, "x": [1, 2]}), "repeats"),
         (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": [np.inf]}), "infinite"),
         (pd.DataFrame({"mode": ["seller"], "entity": ["a"], "x": [-1e300]}), "too large"),

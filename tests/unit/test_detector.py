@@ -168,7 +168,7 @@ def test_resuming_is_refused_with_reasons(
         rl.RingDetector(rank=3, epochs=2).fit(tensor, checkpoint=tmp_path / "m", resume=True)
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "notes.txt").write_text("mine")
-    with pytest.raises(ModelFileError, match="is no model"):
+    with pytest.raises(ModelFileError, match="is not a model"):
         rl.RingDetector(rank=3, epochs=2).fit(tensor, checkpoint=tmp_path / "foreign", resume=True)
 
 

@@ -157,7 +157,7 @@ def test_a_corrupt_file_among_a_hundred_is_named(tmp_path: Path) -> None:
     path = tmp_path / "part-057.parquet"
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match=r"'part-057.parquet' is no Parquet file, or is cut short"):
+    with pytest.raises(InputError, match=r"'part-057.parquet' is not a Parquet file, or is truncated"):
         rl.read_reviews(tmp_path)
     path.write_bytes(content[:40] + bytes(len(content) // 3) + content[40 + len(content) // 3 :])  # the footer is whole
     with pytest.raises(InputError, match=r"part-057.parquet"):

@@ -104,7 +104,7 @@ def test_real_labels_keep_their_values(tmp_path: Path, tensor: SparseTensor) -> 
     (target,) = rl.read_labels(path, target_kind="real").align(tensor).targets
     assert target.kind == "real"
     assert np.array_equal(target.values, [300.0, -0.25])
-    with pytest.raises(LabelError, match="no finite number"):
+    with pytest.raises(LabelError, match="not a finite number"):
         rl.read_labels(put(tmp_path, "mode,entity,label\nseller,s1,lots\n"), target_kind="real")
     with pytest.raises(LabelError, match="target_kind"):
         rl.read_labels(path, target_kind="odd")  # type: ignore[arg-type]

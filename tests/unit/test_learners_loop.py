@@ -264,7 +264,7 @@ def test_start_rows_are_taken_and_checked() -> None:
         ({"rank": True}, "rank is True"),
         ({"joint": 1}, "joint is 1; choose True or False"),
         ({"backend": "abacus"}, "backend is 'abacus'; choose numba, reference"),
-        ({"patience": 3}, "patience waits for the held-out likelihood"),
+        ({"patience": 3}, "patience needs the held-out likelihood"),
     ],
 )
 def test_senseless_settings_are_refused_by_name(settings: dict[str, object], message: str) -> None:

@@ -416,5 +416,5 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_scores_of_another_tensor_are_refused() -> None:
     tensor, other = market(), market(gang("ring", 5, 3))
-    with pytest.raises(SettingsError, match="find it anew"):
+    with pytest.raises(SettingsError, match="compute it again"):
         find_lockstep(tensor).entity_scores(other, "seller")

@@ -152,7 +152,7 @@ def test_a_strange_manifest_is_refused(model: Path, text: str, message: str) -> 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="there is no model"):
         store.load(tmp_path / "absent")
-    with pytest.raises(ModelFileError, match="is no model"):
+    with pytest.raises(ModelFileError, match="is not a model"):
         store.load(tmp_path)
 
 

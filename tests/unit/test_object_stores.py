@@ -135,7 +135,7 @@ def test_what_is_wrong_in_a_store_is_said_with_its_address(root: str, tmp_path: 
         rl.read_reviews(f"{root}/nothing")
     upload(root, tmp_path)
     put(f"{root}/reviews/week=2/part-7.parquet", b"no Parquet")
-    with pytest.raises(InputError, match=r"'week=2/part-7.parquet' is no Parquet file"):
+    with pytest.raises(InputError, match=r"'week=2/part-7.parquet' is not a Parquet file"):
         rl.read_reviews(f"{root}/reviews")
     put(f"{root}/reviews/week=2/part-7.parquet", b"")
     with pytest.raises(InputError, match=r"'week=2/part-7.parquet' is empty"):
@@ -315,7 +315,7 @@ def test_a_store_that_does_not_answer_is_named(tmp_path: Path) -> None:
 
 def test_an_address_of_no_known_kind_is_refused() -> None:
     needed("fsspec", "ringleader[s3]")
-    with pytest.raises(SettingsError, match=r"'nosuch://x' is no address that can be read"):
+    with pytest.raises(SettingsError, match=r"'nosuch://x' is not a readable address"):
         rl.read_reviews("nosuch://x")
 
 

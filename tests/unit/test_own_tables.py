@@ -149,13 +149,13 @@ def test_score_lists_only_whom_one_asks_for(tmp_path: Path, capsys: pytest.Captu
     assert entities(unlabelled=True) == everybody - {"u1", "u2"}
     assert entities(since="2018-06-01") == {"late"}
     assert entities(min_reviews=2) == everybody - {"late"}
-    with pytest.raises(SettingsError, match="is no date"):
+    with pytest.raises(SettingsError, match="is not a date"):
         entities(since="soon")
 
 
 def test_pipes_are_refused_with_what_to_do(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(InputError, match="save what a pipe gives to a file"):
+    with pytest.raises(InputError, match="save the output of a pipe to a file"):
         rl.read_reviews(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="standard input is not read"):
         rl.read_reviews("-")

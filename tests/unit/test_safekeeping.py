@@ -69,7 +69,7 @@ def test_other_files_in_a_model_folder_are_left_alone(fitted: rl.RingDetector, t
 
 def test_a_folder_of_other_things_is_refused_and_kept(fitted: rl.RingDetector, tmp_path: Path) -> None:
     (tmp_path / "reviews.parquet").write_bytes(b"mine")
-    with pytest.raises(ModelFileError, match="other things"):
+    with pytest.raises(ModelFileError, match="contains other files"):
         fitted.save(tmp_path)
     assert (tmp_path / "reviews.parquet").read_bytes() == b"mine"
 
@@ -82,9 +82,9 @@ def test_files_called_like_parts_are_not_taken_for_leftovers(
     name: str, fitted: rl.RingDetector, market: Marketplace, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(b"mine")
-    with pytest.raises(ModelFileError, match="other things"):
+    with pytest.raises(ModelFileError, match="contains other files"):
         fitted.save(tmp_path)
-    with pytest.raises(ModelFileError, match="so it is no model"):
+    with pytest.raises(ModelFileError, match="so it is not a model"):
         rl.RingDetector(rank=3, epochs=1).fit(market.reviews, checkpoint=tmp_path, resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"mine"}
 

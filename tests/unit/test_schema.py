@@ -88,7 +88,7 @@ def test_usual_names_of_columns_are_known(name: str, mode: str) -> None:
 
 
 def test_where_two_columns_could_be_it_both_are_named_and_none_is_taken() -> None:
-    with pytest.raises(SchemaError, match=r"'user' and 'customer' could both be the reviewer, and none is taken"):
+    with pytest.raises(SchemaError, match=r"'user' and 'customer' could both be the reviewer, and none is used"):
         resolve(["customer", "user", "asin"])
     with pytest.raises(SchemaError, match=r"'shop' and 'store' could both.*columns=\{'seller': 'shop'\}"):
         resolve(["store", "reviewer", "asin", "shop"])
@@ -147,7 +147,7 @@ def test_widths_of_time(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "w", "1", "1month", "0w", "-1w", "1.5h", "1W", "2000w", "1000000001s"])
 def test_widths_of_time_that_make_no_sense(text: str) -> None:
-    with pytest.raises(SettingsError, match="no width of time"):
+    with pytest.raises(SettingsError, match="not a width of time"):
         parse_bin(text)
 
 
@@ -160,7 +160,7 @@ def test_axes_are_parsed_with_colons_in_column_names() -> None:
 
 @pytest.mark.parametrize("text", ["src", "=ip", "src="])
 def test_axes_that_make_no_sense(text: str) -> None:
-    with pytest.raises(SettingsError, match="no axis"):
+    with pytest.raises(SettingsError, match="not an axis"):
         parse_axis(text)
 
 

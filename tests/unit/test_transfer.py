@@ -171,7 +171,7 @@ def test_contributions_sum_to_the_score_and_neighbours_are_among_them(
     told = found.contributions.set_index("input").loc[f"neighbours_{teller[:-1]}"]
     assert told["kind"] == "neighbours" and told["sentence"].startswith(f"How suspected the {teller[:-1]} accounts are")
     assert told["above"] > 0.5
-    assert f"how suspected its {teller} are" in found.note and "no probability" in found.note
+    assert f"how suspected its {teller} are" in found.note and "not a probability" in found.note
     assert found.contributions["contribution"].sum() == pytest.approx(found.summary["score"])
 
 

@@ -47,7 +47,7 @@ def ascend(
     for iteration in range(1, iterations + 1):
         bound = step()
         if not math.isfinite(bound):
-            raise NumericalError(f"{method} left the finite numbers in iteration {iteration}; lower the rank")
+            raise NumericalError(f"{method} is no longer finite in iteration {iteration}; lower the rank")
         bounds.append(bound)
         callback(Progress(iteration, iterations, bound))
         if iteration > 1 and bound - bounds[-2] < tol * abs(bounds[-2]):

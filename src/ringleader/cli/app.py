@@ -27,26 +27,26 @@ from ringleader.wording import harmless
 
 # name: (module, one line of help). The module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "The whole story on a generated marketplace."),
+    "demo": ("demo", "Run every step on a generated marketplace."),
     "generate": ("generate", "Make a marketplace with known rings."),
-    "check": ("check", "Read a review table and say what is in it."),
-    "fit": ("fit", "Learn a model from reviews and known accounts."),
+    "check": ("check", "Read a review table and report what it contains."),
+    "fit": ("fit", "Fit a model to reviews and known accounts."),
     "score": ("score", "Rank sellers, products, reviewers or reviews by suspicion."),
-    "explain": ("explain", "Tell why an account is suspicious, or is not."),
+    "explain": ("explain", "Explain why an account is suspicious or not."),
     "cores": ("cores", "List the groups that act together."),
     "report": ("report", "Write one HTML page about a model: rankings, reasons, groups, charts."),
-    "serve": ("serve", "Open the console: look, decide, and see the model learn from it."),
-    "decisions": ("decisions", "Give what was decided in the console as labels."),
+    "serve": ("serve", "Open the console: review accounts, decide, and let the model learn."),
+    "decisions": ("decisions", "Export the decisions of the console as labels."),
     "evaluate": ("evaluate", "Measure scores on accounts whose truth is known."),
-    "baseline": ("baseline", "Rank entities by another method, to compare."),
-    "benchmark": ("benchmark", "Measure how fast and how good it is."),
-    "update": ("update", "Take new reviews, new labels or both into a model."),
-    "history": ("history", "List what was taken into a model, and when."),
+    "baseline": ("baseline", "Rank entities by another method, for comparison."),
+    "benchmark": ("benchmark", "Measure accuracy and speed."),
+    "update": ("update", "Add new reviews, new labels or both to a model."),
+    "history": ("history", "List what was added to a model, and when."),
     "undo": ("undo", "Go back to the model before the last update."),
 }
 
 REPORT = (
-    "this is a mistake in ringleader, not yours: report it as CONTRIBUTING.md says, with the words of your command; "
+    "this is a bug in ringleader: report it as CONTRIBUTING.md says, with the exact command; "
     "--verbose shows where it happened"
 )
 

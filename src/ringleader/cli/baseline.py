@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", autocompletion=completion.baselines, help="The method; --list names them."),
+        typer.Argument(metavar="NAME", autocompletion=completion.baselines, help="The method; --list shows them."),
     ] = None,
     reviews: Annotated[str | None, typer.Argument(metavar="REVIEWS", help="File, folder or glob of reviews.")] = None,
     *,
@@ -47,7 +47,7 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeat for more.")
     ] = None,
-    list_names: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
+    list_names: Annotated[bool, typer.Option("--list", help="List the methods and exit.")] = False,
     as_json: Json = False,
 ) -> None:
     """Rank entities by another method: dense blocks, factorisations, boosting, propagation.
@@ -94,7 +94,7 @@ def parse_settings(texts: list[str] | None) -> dict[str, Any]:
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise SettingsError(f"--set {text!r} makes no sense; write KEY=VALUE, such as rank=8")
+            raise SettingsError(f"--set {text!r} is invalid; write KEY=VALUE, such as rank=8")
         if key in settings:
             raise SettingsError(f"--set gives {key!r} twice")
         try:

@@ -35,15 +35,16 @@ def command(
     ],
     data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Folder of the real data.")] = None,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="DIR", help="Keep rows, tables and figures there as they come.")
+        str | None, typer.Option("--out", metavar="DIR", help="Folder for rows, tables and figures.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="For paper: small markets, no tuning; minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="For paper: small markets, no tuning; takes minutes.")] = False,
     reviews: Annotated[
         int | None,
         typer.Option("--reviews", metavar="N", min=1000, help="Size of a market; 1,000,000 for speed."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", metavar="N", min=1, help="Markets, or draws of the folds; 5 or 10.")
+        int | None,
+        typer.Option("--seeds", metavar="N", min=1, help="Number of markets (default 5) or draws of the folds (10)."),
     ] = None,
     large: Annotated[
         int, typer.Option("--large", metavar="N", help="For speed: also this size; answers of up to 1,000,000.")
@@ -57,10 +58,10 @@ def command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Measure how good it is, and how fast, beside other methods in the same run.
+    """Measure accuracy and speed, compared with other methods in the same run.
 
-    paper: the published experiments, tables and figures. detection: generated markets beside what people use.
-    real: three public data sets. speed: entries per second, and how soon a model of 100,000 reviews answers.
+    paper: the published experiments, tables and figures. detection: generated markets, with common methods.
+    real: three public data sets. speed: entries per second, and response times of a model of 100,000 reviews.
 
     Example: ringleader benchmark paper --quick --out results
     """

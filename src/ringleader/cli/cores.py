@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """List the groups that act in lockstep, the most significant first.
 
-    The column abusive is how many of its reviewers are believed to abuse; the verdict is "ring" from three
+    The column abusive is the estimated number of abusive reviewers; the verdict is "ring" from three
     quarters of them, "honest group?" up to one quarter.
 
     Example: ringleader cores model --output cores

@@ -21,15 +21,15 @@ def command(
     model: ModelFolder,
     output: OutputFile = None,
     log: Annotated[
-        bool, typer.Option("--log", help="Every event with who, when and why, not the labels that follow from them.")
+        bool, typer.Option("--log", help="Write every event with who, when and why, instead of the resulting labels.")
     ] = False,
     raw: Raw = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Show or write what was decided in the console, as labels that `fit --labels` takes.
+    """Show or write the decisions of the console as labels for `fit --labels`.
 
-    An account has the verdict of its newest decision that was not taken back; unsure ones have no label.
+    The label of an account is the verdict of its newest decision that was not taken back; unsure gives no label.
 
     Example: ringleader decisions model --output labels.csv
     """

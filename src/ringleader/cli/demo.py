@@ -32,12 +32,12 @@ HOLDOUT = 0.2
 
 def command(
     folder: Annotated[str, typer.Option("--folder", metavar="DIR", help="Where to write.")] = FOLDER,
-    reviews: Annotated[int, typer.Option("--reviews", help="How many reviews to make.")] = 50_000,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another market.")] = 0,
+    reviews: Annotated[int, typer.Option("--reviews", help="Number of reviews to generate.")] = 50_000,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the market.")] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Generate a marketplace, learn from its few labels, and show who is suspicious, who acts together, and why.
+    """Generate a marketplace, fit a model with its few labels, and show who is suspicious, who acts together, and why.
 
     Example: ringleader demo
     """
@@ -56,7 +56,7 @@ def command(
     started = time.perf_counter()
     target = Path(folder)
     if not is_free(target / "model") and not is_model(target / "model"):
-        raise ModelFileError(f"{target / 'model'} holds other things than a model; choose another --folder")
+        raise ModelFileError(f"{target / 'model'} contains other files than a model; choose another --folder")
     overwrite = overwrite or (folder == FOLDER and is_model(target / "model"))
     check_writable(*(os.path.join(folder, name) for name in (*FILES, "report.html")), overwrite=overwrite)
     if is_model(target / "model") and not overwrite:
@@ -122,7 +122,7 @@ def _story(model: RingDetector, truth: Labels) -> dict[str, Any]:
 def _show(story: dict[str, Any]) -> None:
     sizes = story["modes"]
     print(f"{story['reviews']:,} reviews, {sizes['seller']:,} sellers, {sizes['reviewer']:,} reviewers; ", end="")
-    print(f"learned from {story['labels']:,} labels, the others are kept to measure on")
+    print(f"learned from {story['labels']:,} labels, the others are held out for evaluation")
     print("\nThe ten most suspicious sellers")
     print_table(
         ["rank", "seller", "probability", "90% interval", "in truth", "main reason"],
@@ -131,7 +131,7 @@ def _show(story: dict[str, Any]) -> None:
         limit=200,
     )  # fmt: skip
     right = sum(bool(s["abusive"]) for s in story["sellers"])
-    print(f"{right} of {len(story['sellers'])} truly were abusive; of all sellers {story['abusive_share']:.0%} are")
+    print(f"{right} of {len(story['sellers'])} are in fact abusive; of all sellers {story['abusive_share']:.0%} are")
     print(f"\nThe largest of {story['cores_found']:,} cores: groups that act together")
     print_table(
         ["core", "sellers", "truly abusive", "reviewers", "reviews", "first", "last", "rating"],
@@ -148,7 +148,7 @@ def _show(story: dict[str, Any]) -> None:
     words = ("explain", harmless(story["model"], 400), "--mode", "seller", harmless(str(story["sellers"][0]["entity"])))
     print(f"Ask the model more: {shlex.join((_own_name(), *words))}")
     console = shlex.join((_own_name(), "serve", harmless(story["model"], 400)))
-    print(f"Look, decide, and see it learn: {console}")
+    print(f"Review accounts and decide: {console}")
 
 
 def _own_name() -> str:

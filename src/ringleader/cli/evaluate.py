@@ -17,9 +17,9 @@ from ringleader.wording import cell, counted
 
 def command(
     model: ModelFolder,
-    truth: Annotated[str, typer.Option("--truth", metavar="FILE", help="What is true: mode, entity, label[, target].")],
+    truth: Annotated[str, typer.Option("--truth", metavar="FILE", help="The truth: mode, entity, label[, target].")],
     include_known: Annotated[
-        bool, typer.Option("--include-known", help="Also count the accounts the model was given labels for.")
+        bool, typer.Option("--include-known", help="Also evaluate on accounts that the model was given labels for.")
     ] = False,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -68,12 +68,15 @@ def show(results: list[dict[str, Any]]) -> None:
             note(f"{about}: {result['reason']}")
         if result["scored_by"] is None:
             note(
-                f"{about}: the model has no label of a {result['mode']}; measured is its score, which is no probability"
+                f"{about}: the model has no label of a {result['mode']}; its score was measured, "
+                "which is not a probability"
             )
         elif result["scored_by"] != result["target"]:
-            note(f"{about}: the model has no such target; measured are its scores for {result['scored_by']}")
+            note(f"{about}: the model has no such target; its scores for {result['scored_by']} were measured")
         if result["known_left_out"]:
-            note(f"{about}: {result['known_left_out']:,} left out, whose label the model knows (--include-known)")
+            note(
+                f"{about}: {result['known_left_out']:,} left out, as the model was given their labels (--include-known)"
+            )
 
 
 def _figures(values: Iterable[float | None], digits: str) -> list[str]:

@@ -26,17 +26,17 @@ SHOWN = 10
 
 def command(
     model: ModelFolder,
-    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="The account, as it is written in the reviews.")],
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="Name of the account, as in the reviews.")],
     mode: Annotated[
         str,
         typer.Option(
-            "--mode", metavar="NAME", autocompletion=completion.modes, help="What the account is, such as seller."
+            "--mode", metavar="NAME", autocompletion=completion.modes, help="Mode of the account, such as seller."
         ),
     ],
     target: TargetName = None,
     as_json: Json = False,
 ) -> None:
-    """Tell why an account is suspicious, or is not.
+    """Explain why an account is suspicious or not.
 
     Example: ringleader explain model --mode seller S0001
     """

@@ -45,7 +45,7 @@ def command(
     preset: Annotated[
         str,
         typer.Option(
-            "--preset", metavar="default|corrected|paper", autocompletion=completion.presets, help="How to learn."
+            "--preset", metavar="default|corrected|paper", autocompletion=completion.presets, help="Model variant."
         ),
     ] = "default",
     learner: Annotated[
@@ -57,8 +57,8 @@ def command(
             help="The learner.",
         ),
     ] = "natural-gradient",
-    rank: Annotated[int | None, typer.Option("--rank", metavar="N", help="Components.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", help="Sweeps over the data.")] = None,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="N", help="Number of components.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", help="Number of sweeps over the data.")] = None,
     seed: Seed = 0,
     contrast: Annotated[
         str | None,
@@ -69,33 +69,39 @@ def command(
             help="Mode whose entities the negatives replace.",
         ),
     ] = None,
-    joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels move the factors.")] = None,
+    joint: Annotated[bool | None, typer.Option("--joint/--no-joint", help="Whether labels change the factors.")] = None,
     holdout: Annotated[
-        float, typer.Option("--holdout", metavar="0.2", help="Share of the known accounts kept back to evaluate on.")
+        float, typer.Option("--holdout", metavar="0.2", help="Share of the known accounts held out for evaluation.")
     ] = 0.0,
     covariates: Annotated[
         str | None,
-        typer.Option("--covariates", metavar="FILE", help="What you know of accounts: mode, entity, any numbers."),
+        typer.Option("--covariates", metavar="FILE", help="Numbers about accounts: mode, entity, any columns."),
     ] = None,
     prevalence: Annotated[
         list[str] | None,
         typer.Option("--prevalence", metavar="P", help="Share of abusive accounts, or MODE=P; estimated if not given."),
     ] = None,
     heldout_reviews: Annotated[
-        float, typer.Option("--heldout-reviews", metavar="0.1", help="Share of reviews to measure the likelihood on.")
+        float,
+        typer.Option("--heldout-reviews", metavar="0.1", help="Share of reviews held out to measure the likelihood."),
     ] = 0.0,
     patience: Annotated[
         int,
-        typer.Option("--patience", metavar="N", help="Stop after so many sweeps without a better held-out likelihood."),
+        typer.Option(
+            "--patience", metavar="N", help="Stop after this many sweeps without a better held-out likelihood."
+        ),
     ] = 0,
     device: Annotated[
         str,
         typer.Option(
-            "--device", metavar="auto|cpu|cuda", autocompletion=completion.devices, help="auto: a GPU where it pays."
+            "--device",
+            metavar="auto|cpu|cuda",
+            autocompletion=completion.devices,
+            help="auto uses a GPU where it is faster.",
         ),
     ] = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")] = False,
     target_kind: TargetKindOption = "binary",
     keep: Keep = KEEP,
     wait: Wait = False,
@@ -103,9 +109,9 @@ def command(
     workers: WorkerCount = None,
     as_json: Json = False,
 ) -> None:
-    """Learn a model from reviews and, where there are any, known accounts.
+    """Fit a model to reviews and, if available, known accounts.
 
-    With --overwrite, the model that is there answers until the new one is complete, and undo goes back to it.
+    With --overwrite, the existing model stays in use until the new one is complete, and undo restores it.
 
     Example: ringleader fit reviews.parquet --labels labels.csv --out model
     """
@@ -198,11 +204,11 @@ def _learn(
             )
     except DeviceError as failed:
         if has_checkpoint(out):
-            raise DeviceError(f"{failed.message}; what was learned so far is in {out}: go on with --resume") from failed
+            raise DeviceError(f"{failed.message}; the progress so far is in {out}: continue with --resume") from failed
         raise
     except (KeyboardInterrupt, Terminated) as stopped:
         left = (
-            f"what was learned so far is in {out}; go on with --resume" if has_checkpoint(out) else "nothing was saved"
+            f"the progress so far is in {out}; continue with --resume" if has_checkpoint(out) else "nothing was saved"
         )
         if isinstance(stopped, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped; {left}") from None

@@ -21,18 +21,18 @@ def command(
         typer.Option(
             "--reviews",
             metavar="N",
-            help="How many reviews. With --tastes so many everyday ones: fans, deal sites, passers-by and rings add "
+            help="Number of reviews. With --tastes, of everyday ones: fans, deal sites, passers-by and rings add "
             "theirs.",
         ),
     ] = 100_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another market.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the market.")] = 0,
     difficulty: Annotated[
         str | None,
         typer.Option(
             "--difficulty",
             metavar="easy|medium|hard",
             autocompletion=completion.difficulties,
-            help="How well the rings hide; medium by default.",
+            help="How well the rings are hidden; medium by default.",
         ),
     ] = None,
     tastes: Annotated[
@@ -45,7 +45,7 @@ def command(
             "--kind",
             metavar="NAME",
             autocompletion=completion.taste_kinds,
-            help="With --tastes, what the market is made of: one-taste, mild, loyal, very-loyal, nested, fans, deals, "
+            help="With --tastes, the kind of market: one-taste, mild, loyal, very-loyal, nested, fans, deals, "
             "slow, once or everything, which is the default.",
         ),
     ] = None,
@@ -59,7 +59,7 @@ def command(
     if not folder:
         raise SettingsError("the folder has no name; say where to write the market")
     if tastes and difficulty is not None:
-        raise SettingsError("--difficulty is for markets without --tastes; choose what is in those with --kind")
+        raise SettingsError("--difficulty is for markets without --tastes; choose the kind with --kind")
     if kind is not None and not tastes:
         raise SettingsError("--kind goes with --tastes; without it choose --difficulty")
     from ringleader.datasets import marketplace, taste_market

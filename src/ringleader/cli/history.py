@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def command(model: ModelFolder, as_json: Json = False) -> None:
-    """List what was taken into a model: when, how much, by which command and version.
+    """List what was added to a model: when, how much, by which command and version.
 
     Example: ringleader history model
     """
@@ -37,12 +37,12 @@ def show_history(model: str, listed: History, *, as_json: bool) -> None:
         for number, batch in enumerate(listed.batches, start=1)
     ]  # fmt: skip
     if rows:
-        print_table(["batch", "taken in", "by", "reviews", "known already", "left out", "labels"], rows)
+        print_table(["batch", "added", "by", "reviews", "known already", "left out", "labels"], rows)
     else:
         typer.echo("this model does not say what it took in: it was written before ringleader kept a history")
     generations = len(listed.generations)
     note(
-        f"{counted(generations, 'earlier generation')} can be gone back to with: ringleader undo"
+        f"{counted(generations, 'earlier generation')} can be restored with: ringleader undo"
         if generations
         else "none of it can be undone"
     )

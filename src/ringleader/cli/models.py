@@ -55,4 +55,4 @@ def _say_stopped(folder: str, snapshot: Snapshot) -> None:
             "; its labels count for nothing yet" if snapshot.labels is not None and not snapshot.config.joint else ""
         )
         sweep = snapshot.state.sweep
-        note(f"the fit of {folder} was stopped after sweep {sweep}{unused}; go on with: fit ... --resume")
+        note(f"the fit of {folder} was stopped after sweep {sweep}{unused}; continue with: fit ... --resume")

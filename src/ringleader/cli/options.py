@@ -52,9 +52,7 @@ Axes = Annotated[
 ]
 Count = Annotated[
     str | None,
-    typer.Option(
-        "--count", metavar="COLUMN", help="Column of whole numbers that say how often each row counts; once by default."
-    ),
+    typer.Option("--count", metavar="COLUMN", help="Column with the number of times each row counts; 1 by default."),
 ]
 ReviewTable = Annotated[
     str, typer.Argument(metavar="REVIEWS", help="File, folder or glob: CSV, TSV, JSONL, Parquet, XLSX, ODS; .gz, .zst.")
@@ -62,13 +60,13 @@ ReviewTable = Annotated[
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process writes to the model.")]
 Keep = Annotated[
-    int, typer.Option("--keep", metavar="N", min=0, help="Earlier generations that stay, for undo to go back to.")
+    int, typer.Option("--keep", metavar="N", min=0, help="Number of earlier generations to keep for undo.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random number.")]
 LabelFile = Annotated[
     str | None, typer.Option("--labels", metavar="FILE", help="Known accounts: mode, entity, label[, target].")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse the table if any row cannot be used.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Reject the table if any row cannot be used.")]
 MemoryLimit = Annotated[
     str | None, typer.Option("--memory-limit", metavar="SIZE", help="Memory for reading, such as 1GB.")
 ]
@@ -78,17 +76,17 @@ TempDirectory = Annotated[
 Encoding = Annotated[
     str | None,
     typer.Option(
-        "--encoding", metavar="NAME", help="Of text files, such as latin-1; UTF-8, UTF-16 or UTF-32 by default."
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, such as latin-1; UTF-8, UTF-16 or UTF-32 by default.",
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads to use; all by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", callback=_sets_verbosity("quiet"), help="Say nothing but the result.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_sets_verbosity("quiet"), help="Print only the result.")]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", callback=_sets_verbosity("verbose"), help="With an error, show what led to it."),
+    typer.Option("--verbose", "-v", callback=_sets_verbosity("verbose"), help="Show the traceback of an error."),
 ]
 Mode = Annotated[
     str | None,
@@ -96,15 +94,15 @@ Mode = Annotated[
 ]
 TargetName = Annotated[
     str | None,
-    typer.Option("--target", metavar="NAME", help="Which target, where there are several."),
+    typer.Option("--target", metavar="NAME", help="Which target, if there are several."),
 ]
 Top = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N.")]
 OutputFile = Annotated[
     str | None, typer.Option("--output", metavar="FILE", help="Write to a .csv, .parquet, .jsonl or .xlsx file.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 Raw = Annotated[
-    bool, typer.Option("--raw", help="In CSV leave names as they are: formulas, and characters that steer a terminal.")
+    bool, typer.Option("--raw", help="Write names to CSV unchanged, including formulas and control characters.")
 ]
 TargetKindOption = Annotated[
     str,
@@ -120,7 +118,7 @@ RayAddress = Annotated[
     typer.Option(
         "--ray",
         metavar="[ADDRESS]",
-        help="Run on a Ray cluster; without an address on one of its own, on this machine.",
+        help="Run on a Ray cluster; without an address, on a new one on this machine.",
     ),
 ]
 WorkerCount = Annotated[
@@ -155,7 +153,7 @@ def parse_columns(texts: list[str] | None) -> dict[str, str]:
     for text in texts or []:
         role, equals, column = text.partition("=")
         if not equals or not role or not column:
-            raise SettingsError(f"--column {text!r} makes no sense; write ROLE=COLUMN, such as reviewer=user_id")
+            raise SettingsError(f"--column {text!r} is invalid; write ROLE=COLUMN, such as reviewer=user_id")
         if role in columns:
             raise SettingsError(f"--column names {role!r} twice")
         columns[role] = column

@@ -145,7 +145,7 @@ def need_a_match(labels: Labels, tensor: SparseTensor, *, strict: bool) -> list[
     message = unmatched(labels, tensor)[0]
     if strict:
         raise LabelError(message)
-    warn(f"WARNING: {message}; it goes on as if they were not there")
+    warn(f"WARNING: {message}; they are ignored")
     return [message]
 
 

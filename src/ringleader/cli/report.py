@@ -16,12 +16,12 @@ from ringleader.wording import harmless
 
 
 def command(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model; an unfinished fit counts.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a model or of an unfinished fit.")],
     output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page to write.")] = "report.html",
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="OTHER_MODEL", help="An earlier model: say who rose and fell, and what is new."
+            "--since", metavar="OTHER_MODEL", help="An earlier model, to show who rose and fell, and what is new."
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Write one HTML page about a model: who to look at and why, groups, charts, settings.
 
-    The page holds no script and loads nothing. Example: ringleader report model --output report.html
+    The page contains no script and loads nothing. Example: ringleader report model --output report.html
     """
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"cannot write {output!r}; name it .html")

@@ -122,8 +122,8 @@ def note_changed(kind: str = ".csv") -> None:
     """Says that names in a CSV or a spreadsheet are not quite those of the data."""
     where, raw = ("a spreadsheet", "") if kind == ".xlsx" else ("CSV", "--raw leaves them, ")
     note(
-        f"note: in {where} a quote is put before names that a spreadsheet would run as a formula, and characters that "
-        f"steer a terminal or end a line are spelt out; {raw}.parquet and .jsonl keep every name"
+        f"note: in {where} a quote is put before names that a spreadsheet would run as a formula, and control "
+        f"characters and line breaks are escaped; {raw}.parquet and .jsonl keep every name"
     )
 
 

@@ -35,7 +35,7 @@ def command(
         str | None, typer.Option("--since", metavar="DATE", help="Only accounts with a review since then: 2017-06-01.")
     ] = None,
     min_reviews: Annotated[
-        int, typer.Option("--min-reviews", metavar="N", min=0, help="Only accounts with at least so many reviews.")
+        int, typer.Option("--min-reviews", metavar="N", min=0, help="Only accounts with at least N reviews.")
     ] = 0,
     top: Top = None,
     output: OutputFile = None,
@@ -142,7 +142,7 @@ def active_since(snapshot: Snapshot, mode: str, since: str) -> list[Any]:
     try:
         wanted = int(np.datetime64(since, "s").astype(np.int64))
     except ValueError:
-        raise SettingsError(f"--since {since[:40]!r} is no date; write it as 2017-06-01") from None
+        raise SettingsError(f"--since {since[:40]!r} is not a date; write it as 2017-06-01") from None
     k, vocabulary = tensor.mode_index(mode), tensor.vocabularies[time]
     late = np.asarray(vocabulary.values, np.int64) + (vocabulary.bin_seconds or 1) > wanted
     codes = np.unique(tensor.coordinates[late[tensor.coordinates[:, time]], k])

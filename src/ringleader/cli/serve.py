@@ -19,14 +19,18 @@ INSTALL = "the console needs FastAPI and uvicorn; install them with: pip install
 
 def command(
     model: ModelFolder,
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes any free one.")] = 8765,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the link.")] = False,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 uses any free one.")
+    ] = 8765,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the link, without opening a browser.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Open the console on a model: a queue, account pages, groups, decisions, and a model that learns from each.
 
-    It listens on this machine alone. The link it prints opens one session; stop it with Ctrl-C.
+    It listens only on this machine. The printed link opens one session; stop with Ctrl-C.
 
     Example: ringleader serve model
     """

@@ -30,7 +30,7 @@ VERBOSITY = Verbosity()
 
 
 def print_json(data: Any) -> None:
-    """One JSON document on standard output. What is no number is null, as JSON wants it."""
+    """One JSON document on standard output. What is not a number is null, as JSON wants it."""
     json.dump(json_ready(data), sys.stdout, indent=2, ensure_ascii=True, allow_nan=False, default=str)
     sys.stdout.write("\n")
 

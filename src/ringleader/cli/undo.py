@@ -9,7 +9,7 @@ from ringleader.cli.terminal import note
 
 
 def command(model: ModelFolder, wait: Wait = False, as_json: Json = False) -> None:
-    """Go back to the model as it was before the last update, or before the fit that replaced it, bit for bit.
+    """Restore the model as it was before the last update, or before the fit that replaced it, bit for bit.
 
     Example: ringleader undo model
     """
@@ -17,5 +17,5 @@ def command(model: ModelFolder, wait: Wait = False, as_json: Json = False) -> No
 
     with locked(model, "undo", wait=wait):
         listed = undo(model)
-    note(f"model {model} is as it was before; this is what it took in", quiet=as_json)
+    note(f"model {model} is as it was before; its history:", quiet=as_json)
     show_history(model, listed, as_json=as_json)

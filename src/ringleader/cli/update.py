@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 def command(
     model: ModelFolder,
     new_reviews: Annotated[
-        str | None, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews, if there are any.")
+        str | None, typer.Argument(metavar="NEW_REVIEWS", help="File, folder or glob of new reviews, if any.")
     ] = None,
     *,
     reading: ReadingOptions,
     target_kind: TargetKindOption | None = None,
-    again: Annotated[bool, typer.Option("--again", help="Count reviews once more that the model has.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Count reviews again that the model already has.")] = False,
     keep: Keep = KEEP,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Take new reviews, new labels or both into a model; only what they touch moves.
+    """Add new reviews, new labels or both to a model; only what they affect changes.
 
-    Reviews that the model has (same in all modes, same rating, same time) are left out, so that a batch that is given
-    again changes nothing, whatever its files are called and its rows are sorted by. Columns have the names they had in
-    the fit; --column names those that are called otherwise now, --count the one that says how often each row counts.
-    `ringleader history` lists what was taken in, `ringleader undo` goes back.
+    Reviews that the model already has (same in all modes, same rating, same time) are left out, so giving a batch
+    again changes nothing, whatever the names of its files and the order of its rows. Columns are expected under the
+    names they had in the fit; --column gives other names, --count the column with the number of times each row counts.
+    `ringleader history` lists the updates, `ringleader undo` reverts the last one.
 
     Example: ringleader update model monday.parquet
     """
     if new_reviews is None and reading.labels is None:
-        raise SettingsError("there is nothing to take in; give NEW_REVIEWS, --labels FILE, or both")
+        raise SettingsError("there is nothing to add; give NEW_REVIEWS, --labels FILE, or both")
     if new_reviews is None and (reading.column or reading.count):
         named = "--column" if reading.column else "--count"
         raise SettingsError(f"{named} names a column of NEW_REVIEWS; give the new reviews, or leave it out")
@@ -78,7 +78,7 @@ def _take_in(
     before = snapshot.tensor
     known = snapshot.labels.target_kind if snapshot.labels is not None else None
     if known is not None and target_kind not in (None, known):
-        raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot join them")
+        raise SettingsError(f"the labels of this model are {known}; {target_kind} ones cannot be added")
     kind = known or target_kind or "binary"
     new_labels = reading.read_labels(kind)
     fresh = read_new(before, snapshot.reading, new_reviews, reading) if new_reviews is not None else None
@@ -129,10 +129,10 @@ def _show(summary: dict[str, Any], repeats: Sequence[str], *, with_reviews: bool
         print("nothing was changed")
     elif with_reviews:
         entities = [counted(n, f"new {harmless(mode)}") for mode, n in summary["new_entities"].items() if n]
-        again = [f"{summary['counted_again']:,} counted once more"] if summary["counted_again"] else []
+        again = [f"{summary['counted_again']:,} counted again"] if summary["counted_again"] else []
         print(", ".join([counted(summary["new_reviews"], "new review"), *again, *(entities or ["no new entities"])]))
     else:
-        print(f"{counted(summary['new_labels'], 'label')} taken in")
+        print(f"{counted(summary['new_labels'], 'label')} added")
     for line in unknown_lines(summary["unknown_labels"], "labels"):
         print(harmless(line, 200))
     holds = f"{counted(summary['reviews'], 'review')} and {counted(summary['labels'], 'label')}"
@@ -148,7 +148,7 @@ def read_new(before: SparseTensor, how: Mapping[str, Any], source: str, reading:
 
     modes, count = how.get("modes", ()), reading.count or how.get("count")
     if not modes:
-        raise SettingsError("this model was not fitted to a table; take new reviews in with partial_fit from Python")
+        raise SettingsError("this model was not fitted to a table; add new reviews with partial_fit from Python")
     axes, columns = [parse_axis(text) for text in modes], parse_columns(reading.column)
     renamed = {
         axis.mode: columns.pop(axis.mode, columns.pop(ROLE_OF_MODE.get(axis.mode, axis.mode), axis.column))

@@ -303,7 +303,7 @@ class DecisionStore:
         try:
             events = list(map(decision_of, rows))
         except ValueError as error:
-            raise ModelFileError(f"{self.path} is damaged: {error}; put a copy of it in its place") from error
+            raise ModelFileError(f"{self.path} is damaged: {error}; replace it with a backup") from error
         self._take_in(events)
 
     def _take_in(self, events: Iterable[Decision]) -> None:
@@ -329,13 +329,15 @@ class DecisionStore:
         if head != expected:
             since = [event for event in own if event.id > expected]
             raise ConflictError(
-                f"{harmless(account[0], 30)} {harmless(account[1])} was decided meanwhile; look again", since
+                f"{harmless(account[0], 30)} {harmless(account[1])} was decided in the meantime; look again", since
             )
 
     def _check_revert(self, draft: Draft) -> None:
         event = self._by_id.get(draft.reverts or 0)
         if event is None or event.verdict == "revoke":
-            raise SettingsError(f"decision {draft.reverts} cannot be taken back: it is none, or takes one back itself")
+            raise SettingsError(
+                f"decision {draft.reverts} cannot be taken back: it is not a decision, or takes one back itself"
+            )
         if draft.reverts in self._reverted:
             since = [e for e in self._by_account[event.account] if e.reverts == draft.reverts]
             raise ConflictError(f"decision {draft.reverts} was taken back already", since)
@@ -343,7 +345,7 @@ class DecisionStore:
     def _connect(self) -> sqlite3.Connection:
         for path in (self.path, *(self.path.with_name(FILE + suffix) for suffix in ("-wal", "-shm", "-journal"))):
             if path.is_symlink():  # SQLite would write to what it leads to
-                raise ModelFileError(f"{path} is a link, and no plain file; put the file itself in its place")
+                raise ModelFileError(f"{path} is a link, not a regular file; replace it with the file itself")
         database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             database.execute("PRAGMA journal_mode = WAL")
@@ -382,9 +384,9 @@ class DecisionStore:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise StorageError(f"cannot {verb} {self.path}: {error}; make room there, or try again") from error
+            raise StorageError(f"cannot {verb} {self.path}: {error}; free some space there, or try again") from error
         except sqlite3.DatabaseError as error:
-            raise ModelFileError(f"{self.path} is damaged: {error}; put a copy of it in its place") from error
+            raise ModelFileError(f"{self.path} is damaged: {error}; replace it with a backup") from error
 
 
 def has_decisions(folder: str | Path) -> bool:

@@ -54,7 +54,7 @@ class Staged:
     def get(self, stage: str) -> list[Draft]:
         drafts = self._files.get(stage)
         if drafts is None:
-            raise UnknownError("this preview is gone; choose the file again")
+            raise UnknownError("this preview has expired; choose the file again")
         return drafts
 
     def drop(self, stage: str) -> None:

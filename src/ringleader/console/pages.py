@@ -382,7 +382,7 @@ def _number(text: str) -> float | None:
     try:
         value = float(text) if text else None
     except ValueError:
-        raise SettingsError(f"{harmless(text)!r} is no number") from None
+        raise SettingsError(f"{harmless(text)!r} is not a number") from None
     return value if value is None or value == value else None
 
 

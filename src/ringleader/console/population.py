@@ -299,9 +299,9 @@ def read_cursor(cursor: str) -> tuple[float, float, int]:
         score, evidence, code = key_text.split("|")
         key = float.fromhex(score), float.fromhex(evidence), int(code)
     except (ValueError, binascii.Error, OverflowError):
-        raise SettingsError("the cursor is none that this console gave; begin with the first page") from None
+        raise SettingsError("invalid cursor; start with the first page") from None
     if math.isnan(key[0]) or math.isnan(key[1]) or len(cursor) > 200 or not 0 <= key[2] < 2**31:
-        raise SettingsError("the cursor is none that this console gave; begin with the first page")
+        raise SettingsError("invalid cursor; start with the first page")
     return key
 
 
@@ -312,7 +312,7 @@ def day_start(text: str) -> int | None:
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise SettingsError(f"{harmless(text)!r} is no day; write it as 2026-01-31") from None
+        raise SettingsError(f"{harmless(text)!r} is not a day; write it as 2026-01-31") from None
 
 
 def without(codes: Collection[int]) -> Callable[[Numbers], Bools]:

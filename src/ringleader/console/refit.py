@@ -215,7 +215,7 @@ class Refitter:
 
         def check() -> None:
             if generation != self._generation:
-                raise CancelledError("another refit is wanted")
+                raise CancelledError("another refit was requested")
 
         snapshot = derive(self.base, _known_to(self.base, labels))
         check()

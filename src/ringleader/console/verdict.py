@@ -79,7 +79,7 @@ def decision_of(row: Sequence[object]) -> Decision:
         raise ValueError(f"decision {number!r} has fields of other kinds than a decision has")
     takes_back = type(reverts) is int and 0 < reverts < number
     if verdict not in VERDICTS or (verdict == "revoke") != takes_back or not (takes_back or reverts is None):
-        raise ValueError(f"decision {number} has no verdict, or takes back what is none")
+        raise ValueError(f"decision {number} has no verdict, or takes back something that is not a decision")
     return Decision._make(row)
 
 
@@ -101,7 +101,7 @@ def check_drafts(drafts: Sequence[Draft], key: str, who: str) -> None:
         if len(draft.note) > LONGEST_NOTE:
             raise SettingsError(f"the note has {len(draft.note):,} characters; at most {LONGEST_NOTE:,} fit")
         if any(map(HALF.search, (draft.note, *draft.account))):
-            raise SettingsError("the note or a name holds half a character, which is no valid Unicode")
+            raise SettingsError("the note or a name contains half a character, which is not valid Unicode")
 
 
 def check_replay(known: Sequence[Decision], drafts: Sequence[Draft], key: str) -> None:

@@ -51,7 +51,7 @@ def find_cores(
         raise SettingsError(f"lockstep is that of {named[0]!r}, not of {named[1]!r}; find it with actor={k}")
     if len(lockstep.both.direct) != home.tensor.n_cells:
         raise SettingsError(
-            f"lockstep has {len(lockstep.both.direct)} cells and the tensor {home.tensor.n_cells}; find it anew"
+            f"lockstep has {len(lockstep.both.direct)} cells and the tensor {home.tensor.n_cells}; compute it again"
         )
     holder = BoardHolder(home, lockstep, settings.min_reviews)
     if home.alone:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 10
 """Cores that are shown at a prompt."""
 UNTIMED = (
-    "the reviews have no times, so people of one taste look like people in lockstep: log10_p speaks of chance alone, "
+    "the reviews have no times, so people of one taste look like people in lockstep: log10_p is about chance alone, "
     "and groups may be communities"
 )
 

@@ -156,7 +156,9 @@ def _fields(path: Path, separator: str, count: int) -> Iterator[list[str]]:
             continue
         fields = line.split(separator)
         if len(fields) != count:
-            raise InputError(f"{path}, line {number}: {len(fields)} fields where {count} belong; unpack the data anew")
+            raise InputError(
+                f"{path}, line {number}: {len(fields)} fields where {count} are expected; unpack the data again"
+            )
         yield fields
 
 
@@ -164,7 +166,9 @@ def _whole(text: str, path: Path) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"{path} holds {text[:40]!r} where a whole number belongs; unpack the data anew") from None
+        raise InputError(
+            f"{path} holds {text[:40]!r} where a whole number is expected; unpack the data again"
+        ) from None
 
 
 def _ratings(rows: Iterator[list[str]]) -> pd.DataFrame:
@@ -172,7 +176,9 @@ def _ratings(rows: Iterator[list[str]]) -> pd.DataFrame:
     try:
         return frame.astype({"rating": "int64", "timestamp": "int64"})
     except ValueError as error:
-        raise InputError(f"the ratings hold something that is no number ({error}); unpack the data anew") from None
+        raise InputError(
+            f"the ratings contain something that is not a number ({error}); unpack the data again"
+        ) from None
 
 
 def _made(

@@ -51,14 +51,14 @@ class Explanation:
 
     @property
     def reasons(self) -> pd.DataFrame:
-        """What speaks for and against it: speaks ("for" or "against"), kind, adds, sentence."""
+        """Reasons for and against it: speaks ("for" or "against"), kind, adds, sentence."""
         rows = [("for", r.kind, r.amount, r.sentence) for r in self.account.reasons_for]
         rows += [("against", r.kind, r.amount, r.sentence) for r in self.account.reasons_against]
         return pd.DataFrame(rows, columns=["speaks", "kind", "adds", "sentence"])
 
     @property
     def partners(self) -> pd.DataFrame:
-        """With whom it acts, one row each, with the fields of ``Partner``."""
+        """The accounts it acts with, one row each, with the fields of ``Partner``."""
         columns = ["mode", "entity", "via", "meetings", "of", "expected", "where", "first", "last"]
         columns += ["score", "probability", "label"]
         rows = [[getattr(partner, name) for name in columns] for partner in self.account.partners]
@@ -71,7 +71,7 @@ class Explanation:
         return said[0].unit if said else "suspicion"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON takes it. ``reviews`` are the strongest; how many there are is ``review_count``."""
+        """Everything as JSON values. ``reviews`` are the strongest; how many there are is ``review_count``."""
         about = {"review_count" if name == "reviews" else name: value for name, value in self.summary.items()}
         tables = {"reasons": self.reasons, "partners": self.partners}
         tables |= {name: getattr(self, name) for name in ("contributions", "reviews", "cores", "neighbours")}
@@ -80,7 +80,7 @@ class Explanation:
         return ready
 
     def lines(self) -> list[str]:
-        """The explanation as a person reads it, line by line; names are harmless."""
+        """The explanation as lines of text; names are escaped."""
         about = self.summary
         lines = [headline(self.account), judgement(self.account)]
         if self.account.label is not None:

@@ -127,11 +127,11 @@ def loudest_first(suspicion: Floats, evidence: Floats, lockstep: Floats) -> Numb
 
 @dataclass(frozen=True, eq=False)
 class AccountReviews:
-    """All reviews of an account, the latest first; those that weigh most are marked.
+    """All reviews of an account, the latest first; the most important ones are marked.
 
     cells : (m,) numbers of cells. suspicion : (m,) what each adds to the suspicion of the account.
     log_odds : (m,) of each that it belongs with the others beyond popularity.
-    evidence, lockstep : (m,). marked : (m,) the few that weigh most.
+    evidence, lockstep : (m,). marked : (m,) the few most important ones.
     """
 
     tensor: SparseTensor

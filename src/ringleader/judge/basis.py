@@ -52,7 +52,7 @@ def checked(features: npt.ArrayLike, names: Sequence[str]) -> Floats:
     if bad:
         count = int((~np.isfinite(table[:, bad[0]])).sum())
         raise SettingsError(
-            f"input {names[bad[0]]!r} has {count} values of {len(table)} that are no finite numbers; fill or drop them"
+            f"input {names[bad[0]]!r} has {count} values of {len(table)} that are not finite numbers; fill or drop them"
         )
     return table
 

@@ -199,8 +199,8 @@ def _prevalence(
     if prevalence > HIGH_PREVALENCE and picked_by_volume((good_levels[:, volume] + 0.5) / LEVELS):
         prevalence = settings.assumed_prevalence
         return prevalence, (
-            "; the known good accounts have unusually many or few reviews, so how common abuse is cannot be told: "
-            f"prevalence {prevalence:g} is assumed, pass the real one"
+            "; the known good accounts have unusually many or few reviews, so the share of abuse cannot be estimated: "
+            f"prevalence {prevalence:g} is assumed, pass the true one"
         )
     return prevalence, ""
 
@@ -247,7 +247,7 @@ def _why_not(label: Floats) -> str:
         missing = "accounts at random as good" if bad else "abusive accounts too"
         kind = "abusive" if bad else "good"
         every = "both" if len(label) == 2 else f"all {len(label)}"
-        return f"{every} labels are {kind}, so nothing tells the two apart (label some {missing})"
+        return f"{every} labels are {kind}, so the two cannot be told apart (label some {missing})"
     return ""
 
 
@@ -272,7 +272,7 @@ def _evidence_head(
     basis = "the score is the evidence alone" if EVIDENCE in layout.kind else "there is no evidence to fall back on"
     if ASSOCIATION in layout.kind:
         basis = "the score is evidence, and association with the known, alone"
-    assumed = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the real one"
+    assumed = "" if settings.prevalence is not None else f"; prevalence {prevalence:g} is assumed, pass the true one"
     return Head(
         target_kind="binary",
         names=table.names,

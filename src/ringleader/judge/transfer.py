@@ -110,8 +110,8 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
     parts += [share / len(neighbours) * normal_scores(values, peers) for values in neighbours.values()]
     others = " and ".join(plural(tensor.modes[target.mode]) for target, _, _ in taught)
     note = (
-        f"no labels of this kind: the suspicion, and for {share:.0%} how suspected its {others} are, some of "
-        "whom are labelled; it is no probability"
+        f"no labels of this mode: the suspicion, and for {share:.0%} how suspected its {others} are, some of "
+        "whom are labelled; it is not a probability"
     )
     names = (*own.names, *neighbours)
     return frozen(Transfer(taught[0][0].name, neighbours, descriptions, names, tuple(parts), note))

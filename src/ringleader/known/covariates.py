@@ -54,7 +54,7 @@ class UserCovariates:
         for mode, rows in self._table.groupby("mode", sort=False):
             if mode not in tensor.modes:
                 raise InputError(
-                    f"the covariates speak of mode {mode!r}; the reviews have {', '.join(map(repr, tensor.modes))}"
+                    f"the covariates name mode {mode!r}; the reviews have {', '.join(map(repr, tensor.modes))}"
                 )
             k = tensor.mode_index(str(mode))
             codes = tensor.vocabularies[k].lookup(rows["entity"].tolist())
@@ -92,10 +92,10 @@ def read_covariates(source: Any, *, encoding: str | None = None) -> UserCovariat
     if table.shape[1] - len(REQUIRED) > MOST_COLUMNS:
         raise InputError(
             f"the table of covariates has {table.shape[1] - len(REQUIRED):,} columns beside mode and entity; choose "
-            f"the {MOST_COLUMNS} that tell most"
+            f"the {MOST_COLUMNS} most informative"
         )
     if RESERVED in table.columns:
-        raise InputError(f"the covariates have a column {RESERVED!r}, which contributions use themselves; rename it")
+        raise InputError(f"the covariates have a column {RESERVED!r}, which contributions use; rename it")
     if table.shape[1] == len(REQUIRED):
         raise InputError("the table of covariates has no column beside mode and entity; add the numbers you know")
     return UserCovariates(table)
@@ -109,7 +109,7 @@ def _number(text: str | None, name: str, where: str) -> float:
     except ValueError:
         words = {"true": 1.0, "false": 0.0}
         if text.strip().lower() not in words:
-            raise InputError(f"{where} of the covariates has {name} {text!r}, which is no number") from None
+            raise InputError(f"{where} of the covariates has {name} {text!r}, which is not a number") from None
         value = words[text.strip().lower()]
     if math.isinf(value):
         raise InputError(f"{where} of the covariates has an infinite {name}")

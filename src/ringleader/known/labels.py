@@ -135,9 +135,9 @@ class Labels:
     def split(self, share: float, seed: int = 0) -> tuple[Labels, Labels]:
         """(to learn from, held out): ``share`` of the accounts of each mode, rounded, drawn by the seed.
 
-        Accounts known alike, by their targets and classes, are held out as evenly as they can be, and where it is
-        possible one of each class stays. An account that is held out is so for all its targets: what is known of it
-        elsewhere would tell.
+        Groups of accounts with the same targets and classes are held out as evenly as possible, and where it is
+        possible one of each class stays. An account is held out for all its targets, because a label for one target
+        reveals others.
         """
         if not 0 < share < 1:
             raise LabelError(f"the share to hold out is {share}; choose a number between 0 and 1")
@@ -159,7 +159,7 @@ class Labels:
         return Labels(rest, self.target_kind), Labels(held_out, self.target_kind)
 
     def merged(self, newer: Labels) -> Labels:
-        """These labels with newer ones on top: where both know an account, the newer holds."""
+        """These labels updated with newer ones, which replace the label of an account that both have."""
         if newer.target_kind != self.target_kind:
             raise LabelError(f"the old labels are {self.target_kind}, the new ones {newer.target_kind}")
         entries = {(e.mode, e.entity, e.target): e for e in (*self.entries, *newer.entries)}
@@ -244,7 +244,7 @@ def _value(text: str, kind: TargetKind, where: str, styles: dict[str, str]) -> f
         except ValueError:
             value = np.nan
         if not np.isfinite(value):
-            raise LabelError(f"label {text[:40]!r} at {where} is no finite number")
+            raise LabelError(f"label {text[:40]!r} at {where} is not a finite number")
         if abs(value) > LARGEST:
             raise LabelError(f"label {text[:40]!r} at {where} is too large to compute with; give it in another unit")
         return value

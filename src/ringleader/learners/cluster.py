@@ -68,7 +68,7 @@ class ClusterLearner:
     def sweep(self, problem: Problem, state: State, touched: Touched | None = None) -> State:
         """One pass over the data on the workers; the state is collected from them."""
         if touched is not None:
-            raise SettingsError("a cluster moves all entities; take new reviews in with one process")
+            raise SettingsError("a cluster updates all entities; add new reviews with one process")
         check_cluster(problem.config)
         moved = self._again(lambda: self._sweep(problem, state), f"sweep {state.sweep + 1}")
         return read_evidence(problem, moved, self.learner.complete_move(problem.config, state.steps), self.evidence)

@@ -22,7 +22,7 @@ class ModelConfig(Settings):
     Data
         contrast: mode that negatives replace. negatives: m per observed cell, each of weight 1/m, drawn
         in proportion to activity; 0 uses observed cells alone. redraw: new negatives in every sweep.
-        count_weight: what a cell seen c times weighs: "one", "log" (1 + log c) or "count" (c).
+        count_weight: the weight of a cell with count c: "one", "log" (1 + log c) or "count" (c).
         heldout: share of cells kept from training to measure the likelihood.
     Learner
         sweeps: passes over the data. batch_size: 0 for entity-complete sweeps, else cells per batch, drawn
@@ -35,7 +35,7 @@ class ModelConfig(Settings):
         gammas. tau_floor, variance_floor: least prior variances of lambda and of the factors. lambda_cap: what a
         component weight has above it goes to the factors in equal shares (0: never), so that they stay in balance.
     Labels
-        joint: labels move the factors. cavity: heads are fitted on rows solved without their own label.
+        joint: labels change the factors. cavity: heads are fitted on rows solved without their own label.
         free_targets: modes with targets are unconstrained. head_evidence: joint heads read an entity's own evidence
         beside its row. head_steps: steps that each of them takes when a sweep has found the evidence anew.
     """
@@ -104,7 +104,7 @@ class ModelConfig(Settings):
 
     def check_together(self) -> None:
         if self.patience and not self.heldout:
-            raise SettingsError("patience waits for the held-out likelihood; give heldout_reviews= a share above 0 too")
+            raise SettingsError("patience needs the held-out likelihood; give heldout_reviews= a share above 0 too")
         if self.backend.startswith("cuda") and (self.learner == "gibbs" or self.rank > DEVICE_RANK):
             raise SettingsError(
                 f"the backend {self.backend} has no kernels for the Gibbs sampler and for ranks above {DEVICE_RANK}; "

@@ -85,5 +85,5 @@ def _check_fit(problem: Problem, state: State) -> None:
     if state.factors.shape != expected or not same_modes or state.component_weights.shape != (state.rank,):
         raise ModelFileError(
             f"the state has {len(state.factors):,} factor rows for {state.modes} modes and does not fit its problem "
-            f"of {problem.rows:,} entities in {problem.modes} modes; extend it to new entities, or load it anew"
+            f"of {problem.rows:,} entities in {problem.modes} modes; extend it to new entities, or load it again"
         )

@@ -87,7 +87,7 @@ class State:
             # The sum of finite numbers may overflow only where they are useless too; it is one pass without a mask.
             if not all(np.isfinite(np.sum(array[piece], dtype=np.float64)) for piece in pieces(array)):
                 raise NumericalError(
-                    f"{name} left the finite numbers in sweep {self.sweep}; "
+                    f"{name} is no longer finite in sweep {self.sweep}; "
                     "use a smaller step, fewer components or another start"
                 )
 

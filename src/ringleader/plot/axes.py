@@ -35,7 +35,7 @@ def account(model: RingDetector, mode: str, entity: Any, target: str | None = No
 def calibration(
     model: RingDetector, mode: str, target: str | None = None, *, truth: Any = None, ax: Axes | None = None
 ) -> Axes:
-    """Of accounts given a probability, how many are bad: on the labels held out, or on ``truth``."""
+    """Observed shares of bad accounts against predicted probabilities, on the labels held out or on ``truth``."""
     labels, score, name = _judged(model, truth, mode, target)
     return _on(score_data.calibration(labels, score, mode, name), ax)
 
@@ -60,7 +60,7 @@ def ratings(model: RingDetector, number: int = 1, *, ax: Axes | None = None) -> 
 
 
 def scores(model: RingDetector, mode: str, target: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """How the scores of a mode are distributed, and where the labelled lie."""
+    """The distribution of the scores of a mode, and the labelled accounts."""
     model = as_of_now(model)
     chosen = model.snapshot_.target(mode, target)
     return _on(score_data.scores(model.scores(mode, target), mode, chosen.name if chosen is not None else None), ax)
@@ -88,7 +88,7 @@ def training(model: RingDetector, *, ax: Axes | None = None) -> Axes:
 
 
 def components(model: RingDetector, *, ax: Axes | None = None) -> Axes:
-    """How much of the tensor each component carries."""
+    """The share of the tensor that each component explains."""
     return _on(score_data.components(as_of_now(model)), ax)
 
 

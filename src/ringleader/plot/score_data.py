@@ -174,9 +174,11 @@ def roc(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
 
 
 def _doubt(labels: Floats, name: str) -> str:
-    """What a title says where the accounts are too few to go by."""
+    """What a title says where the accounts are too few to rely on."""
     bad, good = int(labels.sum()), int((labels == 0).sum())
-    return "" if min(bad, good) >= ENOUGH else f"; {counted(bad, f'bad {name}')} and {good:,} good are too few to go by"
+    return (
+        "" if min(bad, good) >= ENOUGH else f"; {counted(bad, f'bad {name}')} and {good:,} good are too few to rely on"
+    )
 
 
 def _steps(labels: Floats, score: Floats) -> tuple[Floats, Floats]:
@@ -231,7 +233,7 @@ def training(model: RingDetector) -> Training:
 
 
 def components(model: RingDetector) -> Components:
-    """How much of the tensor each component carries."""
+    """The share of the tensor that each component explains."""
     size = component_sizes(model.state_)
     total = float(size.sum())
     if not np.isfinite(total) or total <= 0:
@@ -256,16 +258,16 @@ def _number(value: float | None) -> float | None:
 
 
 def calibration(labels: Floats, score: Floats, mode: str, target: str) -> Curve:
-    """Of accounts given about the same probability, the share that is bad; on the diagonal they keep their word."""
+    """Of accounts given about the same probability, the share that is bad; on the diagonal the two agree."""
     labels, score = metrics.check(labels, score)
     if score.min() < 0 or score.max() > 1:
-        raise SettingsError(f"the scores of {mode} are no probabilities; fit with labels of that kind")
+        raise SettingsError(f"the scores of {mode} are not probabilities; fit with labels of that kind")
     pieces = _pieces(score)
     said = np.array([float(score[piece].mean()) for piece in pieces])
     true = np.array([float(labels[piece].mean()) for piece in pieces])
     error = float(np.average(np.abs(said - true), weights=[len(piece) for piece in pieces]))
     name = harmless(mode, 30)
-    doubt = "" if len(score) >= FEWEST * 2 else f" ({counted(len(score), name)}: too few to go by)"
+    doubt = "" if len(score) >= FEWEST * 2 else f" ({counted(len(score), name)}: too few to rely on)"
     return Curve(
         title=f"Held-out {plural(name)}: probabilities are {percent(error)} from the truth on average{doubt}",
         summary=(

@@ -39,7 +39,7 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
     """Notes on the data, the worst first."""
     notes = []
     if report is None:
-        notes.append("The reviews came as arrays, not as a table, so nothing is known of rows that were refused.")
+        notes.append("The reviews came as arrays, not as a table, so nothing is known about rejected rows.")
     else:
         for reason, count in sorted(report["rejected"].items(), key=lambda item: -item[1]):
             notes.append(f"{counted(count, 'row')} could not be used: {harmless(reason, 120)}.")
@@ -52,7 +52,9 @@ def quality(model: RingDetector, report: Mapping[str, Any] | None) -> tuple[str,
             f"{counted(report['duplicates'], 'exact duplicate')} kept as multiplicity."
         )
         if report.get("counted") is not None:
-            notes.append(f"The column {harmless(report['count'])} has them count {report['counted']:,} times in all.")
+            notes.append(
+                f"The column {harmless(report['count'])} says how often each row counts: {report['counted']:,} in all."
+            )
         if _counted(report) != int(model.tensor_.counts.sum()):
             notes.append("These figures are of the table that was read last; the model holds earlier ones too.")
     for mode, count in model.aligned_.unknown.items():

@@ -137,8 +137,8 @@ def _unfinished(model: RingDetector) -> str:
     if model.complete_:
         return ""
     return (
-        f"This fit was stopped after {counted(model.state_.sweep, 'sweep')} of {model.config_.sweeps}. What follows is "
-        "what it knew then: no labels were used yet for probabilities. Finish it with --resume and report again."
+        f"This fit was stopped after {counted(model.state_.sweep, 'sweep')} of {model.config_.sweeps}. The page "
+        "shows its state then: no labels were used yet for probabilities. Finish it with --resume and report again."
     )
 
 
@@ -169,9 +169,7 @@ def _labelled(model: RingDetector) -> Fact:
 def _findings(model: RingDetector, rankings: list[RankingSection], cores: Cores) -> tuple[str, ...]:
     findings = []
     if not model.aligned_.n_labels:
-        findings.append(
-            "No account is labelled: entities are ranked by what the reviews alone say, without probabilities."
-        )
+        findings.append("No account is labelled: entities are ranked by the reviews alone, without probabilities.")
     for r in [r for r in rankings if r.main]:
         first = f"{r.chart.title}." if r.column == "probability" else ""
         if r.rows:
@@ -197,7 +195,7 @@ def _heldout(model: RingDetector, wanted: list[Subject]) -> tuple[tuple[HeldOut,
     if model.heldout_ is None:
         if model.labels_ is None:
             return (), others, "There are no labels to measure on."
-        note = "No labels were held out, so nothing is measured here; fit with --holdout 0.2 to keep some back."
+        note = "No labels were held out, so nothing is measured here; fit with --holdout 0.2 to hold some out."
         return (), others, note
     if model.heldout_.target_kind == "real":
         return (_real(model),), others, ""
@@ -230,14 +228,14 @@ def _held_out(model: RingDetector, heldout: Labels, result: Mapping[str, Any], e
     why = harmless(result["reason"] or "", 200) if result["auc"] is None else ""
     reason = f" {why[:1].upper()}{why[1:]}." if why else ""
     if facts and not enough:
-        reason = f" Too few to go by: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
+        reason = f" Too few to rely on: it takes {ENOUGH} bad and {ENOUGH} good ones for a figure to mean much."
     return HeldOut(f"Held-out {shown}: {harmless(target, 30)}", tuple(facts), note + reason, curves, enough)
 
 
 def _held_out_row(result: Mapping[str, Any], enough: bool) -> tuple[str, ...]:
     """A further target of a mode."""
     figures = ["" if result[key] is None else f"{result[key]:.3f}" for key, _ in FIGURES]
-    note = harmless(result["reason"] or "", 200) if result["auc"] is None else "" if enough else "too few to go by"
+    note = harmless(result["reason"] or "", 200) if result["auc"] is None else "" if enough else "too few to rely on"
     who = harmless(result["mode"], 30), harmless(result["target"], 30)
     return (*who, f"{result['accounts']:,}", f"{result['bad']:,}", *figures, note)
 
@@ -265,7 +263,7 @@ def _real(model: RingDetector) -> HeldOut:
     note = "The labels are numbers, so there is no precision or ROC."
     enough = not counts or counts[0] >= 2 * ENOUGH
     if not enough:
-        note += f" {counts[0]} held out are too few to go by: it takes {2 * ENOUGH} for a figure to mean much."
+        note += f" {counts[0]} held out are too few to rely on: it takes {2 * ENOUGH} for a figure to mean much."
     return HeldOut("Held-out numbers", tuple(facts), note, (), enough)
 
 

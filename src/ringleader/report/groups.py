@@ -82,7 +82,7 @@ def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -
     """Whether it is rather a ring; then what is known and believed of the members of each mode."""
     verdict, acting = model.snapshot_.verdicts((core,))[0], model.tensor_.modes[model.config_.contrast]
     many = counted(len(core.members[acting].codes), harmless(acting, 30))
-    kinds = {"ring": "Judged a ring", "honest group?": "Judged an honest group, perhaps"}
+    kinds = {"ring": "Judged as a ring", "honest group?": "Judged as perhaps an honest group"}
     kind = kinds.get(verdict.word, "Whether it is a ring is unclear")
     parts = [f"{kind}: about {verdict.abusive[acting]:.0f} of {many} abuse."]
     for mode, members in reversed(core.members.items()):
@@ -103,7 +103,7 @@ def _verdict(model: RingDetector, core: Core, scores: dict[str, pd.DataFrame]) -
             f"Of {counted(len(judged), name)}, {known}the model doubts {doubted:,} (a probability below {DOUBTED:.0%})."
         )
         if doubted > len(judged) / 2:
-            parts.append(f"It takes most of these {plural(name)} for honest: the group may be one of shared taste.")
+            parts.append(f"It considers most of these {plural(name)} honest: the group may be one of shared taste.")
     return " ".join(parts)
 
 

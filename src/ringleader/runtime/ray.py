@@ -184,8 +184,8 @@ class RayWorkers:
                 raise WorkerLost("a node went while workers were started on it")
         else:
             raise ClusterError(
-                f"{len(ready)} of {counted(self.count, 'worker')} came up in five minutes; the cluster is busy with "
-                "other work: wait for it, or ask for fewer with --workers"
+                f"{len(ready)} of {counted(self.count, 'worker')} started within five minutes; the cluster is busy "
+                "with other work: wait for it, or ask for fewer with --workers"
             )
         self.about = self._get(answers)
 

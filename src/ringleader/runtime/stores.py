@@ -37,7 +37,7 @@ def open_store(url: str) -> tuple[Any, str]:
     """The file system of an address, and the path in it. Nothing is asked of the store yet."""
     scheme = url.partition("://")[0]
     extra = EXTRAS.get(scheme)
-    hint = f"install it with: pip install 'ringleader[{extra}]'" if extra else "install the package that brings it"
+    hint = f"install it with: pip install 'ringleader[{extra}]'" if extra else "install the package that provides it"
     try:
         import fsspec
     except ImportError as error:
@@ -47,7 +47,7 @@ def open_store(url: str) -> tuple[Any, str]:
     except ImportError as error:
         raise SettingsError(f"{scheme}:// needs a package that is not installed; {hint}") from error
     except ValueError as error:
-        raise SettingsError(f"{url[:200]!r} is no address that can be read: {error}") from error
+        raise SettingsError(f"{url[:200]!r} is not a readable address: {error}") from error
     return filesystem, str(path).rstrip("/")
 
 

@@ -62,7 +62,7 @@ def repeat(
     forget: Callable[[], None],
     again: str,
     tried: str,
-    advice: str = "what was learned before is in the checkpoint, go on with --resume",
+    advice: str = "the progress so far is in the checkpoint, continue with --resume",
 ) -> T:
     """What workers do, done again by new ones where some are lost.
 

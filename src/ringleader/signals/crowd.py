@@ -57,8 +57,8 @@ def say_order(cells: SparseTensor | CellShare, actor: int) -> str:
     share = rounded_percent(repeated_share(cells, actor))
     why = f"there are no ratings, and {share} of the rows repeat who met what"
     if counts_lead(cells, actor):
-        return f"crowd, how far the counts around a row exceed what is to be expected: {why}"
-    return f"who acts with whom: {why}; from {REPEATED:.0%} on it would be by counts"
+        return f"crowd, how far the counts around a row exceed the expected counts: {why}"
+    return f"who acts with whom: {why}; from {REPEATED:.0%} on it would be counts"
 
 
 def review_crowd(cells: SparseTensor | CellShare) -> Floats:

@@ -43,7 +43,7 @@ class Answers(ABC):
         return self._fitted().explain(mode, entity, target)
 
     def contributions(self, mode: str, entities: Any = None, target: str | None = None) -> pd.DataFrame:
-        """What each input adds to the scores of entities (all of the mode where None): a row for each, in that order.
+        """What each input adds to the scores of entities (all of the mode if None): a row for each, in that order.
 
         Columns are entity, intercept and the inputs, which sum to the log-odds of the probability, to the value of a
         number, or to the score where the mode has no labels.
@@ -59,11 +59,11 @@ class Answers(ABC):
         return self._fitted().signals.lockstep
 
     def inputs(self, mode: str, target: str | None = None) -> Inputs:
-        """What the head of a target reads of every entity of a mode."""
+        """The inputs of a target's head for every entity of a mode."""
         return self._fitted().inputs(mode, target)
 
     def suspicion(self, mode: str) -> Floats:
-        """What the reviews alone say of every entity of a mode, (n_k,): all signs of paid reviews together."""
+        """Suspicion of every entity of a mode, (n_k,), from the reviews alone: all signs of paid reviews combined."""
         return self._fitted().suspicion(mode)
 
     def evidence(self, mode: str) -> Floats:

@@ -125,8 +125,8 @@ def check_state(state: State, tensor: SparseTensor, rank: int, targets: Sequence
 
 def check_labels(labels: Labels, tensor: SparseTensor) -> None:
     texts = all(isinstance(text, str) for entry in labels.entries for text in entry[:3])
-    require(texts and labels.target_kind in ("binary", "real"), "the labels are no names and targets")
-    require(all(np.isfinite(entry.value) for entry in labels.entries), "a label is no finite number")
+    require(texts and labels.target_kind in ("binary", "real"), "the labels are not names and targets")
+    require(all(np.isfinite(entry.value) for entry in labels.entries), "a label is not a finite number")
     require({entry.mode for entry in labels.entries} <= set(tensor.modes), "a label is of a mode that is not there")
 
 
@@ -231,7 +231,7 @@ def _check_head(part: str, arrays: NamedArrays, entities: int) -> None:
         judgement, names = arrays["judgement"], unpacked_json(arrays["label_columns_about"])["names"]
         require(len(judgement) == 3 and arrays["label_columns"].shape[1] == len(names), said)
         probable = about["target_kind"] == "real" or bool(((judgement >= 0) & (judgement <= 1)).all())
-        require(probable, f"{part} gives what is no probability")
+        require(probable, f"{part} gives values that are not probabilities")
 
 
 def _are_finite(*arrays: npt.NDArray[Any]) -> bool:
@@ -241,7 +241,7 @@ def _are_finite(*arrays: npt.NDArray[Any]) -> bool:
 def _check_graph(arrays: NamedArrays, side: str, actors: int) -> None:
     """A graph of actors as compressed rows: nothing points beyond its end."""
     data, indices, pointers = (arrays[f"{side}_{name}"] for name in ("data", "indices", "indptr"))
-    said = f"{side} of lockstep is no graph of the actors"
+    said = f"{side} of lockstep is not a graph of the actors"
     rows, columns = arrays[f"{side}_shape"].tolist()
     require(rows == actors and (columns == actors or side == "single"), said)
     require(pointers.shape == (actors + 1,) and pointers.dtype.kind == "i" and indices.ndim == 1, said)

@@ -192,7 +192,9 @@ def _manifest_of(place: Place, name: str) -> Manifest:
         if not place.exists():
             raise ModelFileError(f"there is no model at {place}; name the folder that fit --out wrote")
         if not place.has(name):
-            raise ModelFileError(f"{place} holds no {name}, so it is no model (or a fit was stopped before its start)")
+            raise ModelFileError(
+                f"{place} holds no {name}, so it is not a model (or a fit was stopped before its start)"
+            )
     except OSError as error:
         raise ModelFileError(f"the model at {place} cannot be opened: {error.strerror or error}") from error
     return read_manifest(place, name)
@@ -217,7 +219,7 @@ def save(
     check_setting("keep", keep, Whole(0))
     target = place_of(folder)
     if not is_free(folder) and not is_model(folder):
-        raise ModelFileError(f"{target} holds other things than a model; choose a new folder")
+        raise ModelFileError(f"{target} contains other files than a model; choose a new folder")
     with writing(folder, create=True):
         was = readable_manifest(target, name)
         try:
@@ -246,8 +248,8 @@ def _not_written(target: Place, was: Manifest | None, now: Manifest | None, reas
     if now is None:
         return StorageError(f"cannot write the model to {target}: {reason}; free some space or choose another folder")
     if was is None or was.digest != now.digest:
-        return StorageError(f"the model is in {target}, but may not outlast a crash: {reason}; mend that and try again")
-    advice = "what was there is as it was; free some space, or mend what is wrong, and try again"
+        return StorageError(f"the model is in {target}, but may not survive a crash: {reason}; fix that and try again")
+    advice = "the earlier model is unchanged; free some space, or fix the problem, and try again"
     return StorageError(f"cannot write the model to {target}: {reason}; {advice}")
 
 
@@ -369,4 +371,4 @@ def is_free(folder: str | os.PathLike[str]) -> bool:
     try:
         return target.is_free_of(lambda names: {LOCK} | leftovers(names, beside_a_model=False))
     except OSError as error:
-        raise ModelFileError(f"{target} cannot be looked at: {error.strerror or error}") from error
+        raise ModelFileError(f"{target} cannot be accessed: {error.strerror or error}") from error

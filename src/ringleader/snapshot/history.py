@@ -54,7 +54,7 @@ def undo(folder: str | os.PathLike[str]) -> History:
         numbers = _earlier(target, current.digest)
         if not numbers:
             raise ModelFileError(
-                f"there is nothing to undo: model {target} holds no earlier generation; update --keep N says how many "
+                f"there is nothing to undo: model {target} holds no earlier generation; update --keep N sets how many "
                 "stay"
             )
         name = f"generation-{numbers[-1]}.json"
@@ -70,7 +70,7 @@ def undo(folder: str | os.PathLike[str]) -> History:
         except OSError as error:
             reason = error.strerror or error
             raise StorageError(
-                f"cannot go back to {name} of model {target}: {reason}; mend that and try again"
+                f"cannot go back to {name} of model {target}: {reason}; fix that and try again"
             ) from error
         return history(folder)
 

@@ -122,7 +122,7 @@ def _learn(
     if covariates is not None and not isinstance(covariates, UserCovariates):
         covariates = read_covariates(covariates)
     if resume and checkpoint is None:
-        raise SettingsError("resume needs the folder of the fit to go on with; give checkpoint=")
+        raise SettingsError("resume needs the folder of the fit to continue; give checkpoint=")
     seed = seed_of(parameters["random_state"])
     old = resumable(checkpoint) if resume and checkpoint is not None else None
     if old is not None and parameters["random_state"] is None:
@@ -378,13 +378,13 @@ def _resumed_state(
     reasons = what_changed(old, tensor, labels, covariates, parameters, config)
     if reasons and old.name == MANIFEST and old.meta["complete"]:
         raise ResumeError(
-            f"there is no stopped fit in {old.folder} to go on with: its model is complete, and another than this one "
-            f"would be ({'; '.join(reasons)}); replace it with --overwrite, or choose another folder"
+            f"there is no stopped fit in {old.folder} to continue: its model is complete, and differs from the "
+            f"requested one ({'; '.join(reasons)}); replace it with --overwrite, or choose another folder"
         )
     if reasons:
         raise ResumeError(
             f"the fit in {old.folder} cannot be resumed: {'; '.join(reasons)}; "
-            "give the same data and settings, or start afresh with --overwrite"
+            "give the same data and settings, or start again with --overwrite"
         )
     return _checked_state(old, tensor, config, targets)
 

@@ -194,7 +194,7 @@ def _acquire(folder: Path, command: str, wait: bool, on_wait: Callable[[Holder],
         descriptor = handle.fileno()
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ModelFileError(f"{path} is no plain file; remove it")
+                raise ModelFileError(f"{path} is not a regular file; remove it")
             if _try_lock(descriptor):
                 is_still = _is_still(path, descriptor)
                 if is_still and not writable:  # a process of another user left it

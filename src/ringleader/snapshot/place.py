@@ -276,12 +276,12 @@ def place_of(folder: str | os.PathLike[str] | Place) -> Place:
 def open_plain(path: Path) -> BinaryIO:
     """Opens a plain file to read; a link, a pipe, a folder or a device is refused and not waited for."""
     if path.is_symlink():  # what it leads to may change, and is none of the model's
-        raise OSError(f"{path.name} is a link, and no plain file")
+        raise OSError(f"{path.name} is a link, not a regular file")
     flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW"))
     descriptor = os.open(path, sum(flags, os.O_RDONLY))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path.name} is no plain file")
+        raise OSError(f"{path.name} is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 

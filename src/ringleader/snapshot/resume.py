@@ -44,11 +44,11 @@ def check_place(folder: str | os.PathLike[str], *, resume: bool, overwrite: bool
         raise ModelFileError(f"{folder} is a file; give a folder for the model")
     if overwrite:
         if not model_folder.is_model(folder):
-            raise ModelFileError(f"{folder} is no model, so it is not overwritten; choose another folder")
+            raise ModelFileError(f"{folder} is not a model, so it is not overwritten; choose another folder")
     elif not resume:
         if not model_folder.is_model(folder):
-            raise ModelFileError(f"{folder} holds other things than a model; choose another folder")
-        raise ModelFileError(f"{folder} exists; go on with it by --resume, or replace it by --overwrite")
+            raise ModelFileError(f"{folder} contains other files than a model; choose another folder")
+        raise ModelFileError(f"{folder} exists; continue it with --resume, or replace it with --overwrite")
 
 
 def resumable(folder: str | os.PathLike[str]) -> Stored | None:

@@ -239,8 +239,8 @@ class Snapshot(Frozen):
         """What the model learned from, and what is odd about it, in words."""
         sweeps = counted(self.state.sweep, "sweep")
         lines = [f"learned from {self.tensor!r}"[:400] + f", in {sweeps}"]
-        lines += [f"and from {self.labels!r}" if self.labels is not None else "no labels: scores are no probabilities"]
-        lines += [] if self.complete else [f"the fit was stopped after {sweeps}; go on with resume=True"]
+        lines += [f"and from {self.labels!r}" if self.labels is not None else "no labels: scores are not probabilities"]
+        lines += [] if self.complete else [f"the fit was stopped after {sweeps}; continue with resume=True"]
         odd = list(self.tensor.report.odd) if self.tensor.report is not None else []
         odd += unmatched(self.labels, self.tensor) if self.labels is not None else []
         return [*lines, *(harmless(f"odd: {line}", 400) for line in odd)]
@@ -335,7 +335,7 @@ class Snapshot(Frozen):
         return self.scorer(mode, name).contributions(codes)
 
     def suspicion(self, mode: int | str) -> Floats:
-        """What the reviews alone say of every entity of a mode, (n_k,): all signs of paid reviews together."""
+        """Suspicion of every entity of a mode, (n_k,), from the reviews alone: all signs of paid reviews combined."""
         return self.signals.suspicion(self.tensor.mode_index(mode)).score
 
     def evidence(self, mode: int | str) -> Floats:

@@ -47,7 +47,7 @@ class TakenIn(NamedTuple):
         these = "1 review differs" if self.alike == 1 else f"{self.alike:,} reviews differ"
         bins = " and ".join(map(harmless, self.snapshot.tensor.binned_modes))
         counts = "it was" if self.alike == 1 else "they were"
-        return f"{these} from known ones in nothing but the exact time (the {bins} is the same); {counts} counted"
+        return f"{these} from known ones only in the exact time (the {bins} is the same); {counts} counted"
 
     def said_of_duplicates(self) -> str | None:
         """That reviews were counted which are in the batch more than once; None without."""
@@ -68,7 +68,7 @@ class TakenIn(NamedTuple):
         if self.repeated is not None:
             when = f" ({self.repeated.at})" if self.repeated.at else ""
             these = "this review was" if one else f"these {counted(self.reviews, 'review')} were"
-            said = f"{these} taken in before, by {self.repeated.command}{when}"
+            said = f"{these} added before, by {self.repeated.command}{when}"
         elif all_of_them:
             said = (
                 "this review was known already" if one else f"all {counted(self.reviews, 'review')} were known already"
@@ -78,7 +78,7 @@ class TakenIn(NamedTuple):
         if self.by_cell:
             bins = self.snapshot.tensor.binned_modes
             said += f" ({self.by_cell:,} by the same {' and '.join(map(harmless, bins))} alone: the model was written "
-            said += "before exact times were kept)"
+            said += "before exact times were stored)"
         if self.left_out and not any(v.kind == "time" for v in self.snapshot.tensor.vocabularies):
             said += " (the model has no times and cannot tell a second review from a repeated one)"
         if not self.left_out:

@@ -41,7 +41,7 @@ def update(
     Labels alone, where they do not move the factors, leave everything that no label enters as it is.
     """
     if not snapshot.complete:
-        raise SettingsError("this fit was stopped before its end; go on with it (--resume) before you update it")
+        raise SettingsError("this fit was stopped before its end; continue it (--resume) before you update it")
     known, heldout, newer = snapshot.labels, snapshot.heldout, as_labels(labels)
     if newer is not None:
         known = known.merged(newer) if known is not None else newer

@@ -14,9 +14,9 @@ NOT_UTF8 = "not valid UTF-8"
 FORMS = {
     "is not a number": "write plain numbers such as 5 or 4.5",
     "is not finite": "write plain numbers such as 5 or 4.5",
-    "is no count: not a number": "write whole numbers from 1 on",
+    "is not a count: not a number": "write whole numbers from 1 on",
     "not a whole number": "write whole numbers from 1 on",
-    "is no count: below 1": "write whole numbers from 1 on",
+    "is not a count: below 1": "write whole numbers from 1 on",
     "is not a time": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
     "is outside 1970 to 2100": "write ISO 8601 such as 2017-03-04 10:00, or Unix time such as 1488621600",
 }
@@ -30,7 +30,7 @@ def advice(axis: Axis, reason: str, value: str | None) -> str:
         else f"column {axis.column[:60]!r} is empty"
     )
     form = next((said for words, said in FORMS.items() if reason.endswith(words)), "fill it")
-    return f"{seen}; {form}, or take another column with {flag(axis)}"
+    return f"{seen}; {form}, or use another column with {flag(axis)}"
 
 
 def encoding_advice(rejected: Mapping[str, int]) -> str:
@@ -49,13 +49,13 @@ def count_notes(unused: str | None) -> list[str]:
     if unused is None:
         return []
     name = harmless(unused, 60)
-    used = f"--count {name} (count={name!r} in Python) has each count as often as it says"
+    used = f"--count {name} (count={name!r} in Python) makes each row count as often as it says"
     return [f"column {name!r} is not used, so every row counts once; {used}"]
 
 
 def bad_parquet(name: str, error: BaseException) -> InputError:
     """What is wrong with a file that its readers do not take."""
-    return InputError(f"{name!r} is no Parquet file, or is cut short or damaged: {first_line(error)}")
+    return InputError(f"{name!r} is not a Parquet file, or is truncated or damaged: {first_line(error)}")
 
 
 def flag(axis: Axis) -> str:

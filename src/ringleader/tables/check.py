@@ -162,7 +162,7 @@ class Checked:
             first = relation.examples[0]
             raise InputError(
                 f"{total:,} of {counted(self.total, 'row')} cannot be used ({reasons}); first at {first.where}; "
-                f"mend them, or leave out --strict to go on without them{encoding_advice(relation.rejected)}"
+                f"correct them, or leave out --strict to continue without them{encoding_advice(relation.rejected)}"
             )
         if total == self.total:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in relation.rejected.most_common())

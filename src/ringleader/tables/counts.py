@@ -6,7 +6,7 @@ from ringleader.tables.columns import SourceColumn, as_double, missing, named
 from ringleader.tables.relation import Relation
 from ringleader.tables.schema import Axis
 
-NO_COUNT = "is no count: "
+NO_COUNT = "is not a count: "
 """Within every reason to refuse a count, but that there is none."""
 
 LARGEST_COUNT = 10**9

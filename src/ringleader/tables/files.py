@@ -94,7 +94,7 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
     if path.is_file():
         file = classify(path)
         if file is None:
-            raise InputError(f"{text!r} is of no known format; name it {READABLE_ALONE}")
+            raise InputError(f"{text!r} has an unknown format; name it {READABLE_ALONE}")
         return [_readable(file)]
     if glob.has_magic(local):
         matches = [Path(p) for p in sorted(glob.glob(local, recursive=True)) if Path(p).is_file()]
@@ -108,7 +108,7 @@ def locate(source: str | os.PathLike[str]) -> list[ReviewFile]:
         return [_readable(f) for f in files]
     if path.exists():
         raise InputError(
-            f"{text!r} is neither a file nor a folder; save what a pipe gives to a file, which is read twice"
+            f"{text!r} is neither a file nor a folder; save the output of a pipe to a file, which is read twice"
         )
     if text == "-":
         raise InputError("standard input is not read, since a table is read twice; save it to a file first")
@@ -157,7 +157,7 @@ def locate_in_store(url: str) -> list[ReviewFile]:
     if list(sizes) == [path]:
         single = classify(Path(path))
         if single is None:
-            raise InputError(f"{url!r} is of no known format; name it {READABLE}")
+            raise InputError(f"{url!r} has an unknown format; name it {READABLE}")
         files = {path: single}
     else:
         inside = {Path(name[len(root) :].lstrip("/")): name for name in sorted(sizes)}
@@ -205,7 +205,7 @@ def _recode(file: ReviewFile, source: Path, target: Path, encoding: str) -> None
             while chunk := text.read(CHUNK):
                 out.write(chunk)
     except UnicodeError as error:
-        raise InputError(f"{file.name!r} is no text in {encoding}: {error}; name its encoding") from error
+        raise InputError(f"{file.name!r} is not text in {encoding}: {error}; name its encoding") from error
     except OSError as error:
         raise StorageError(f"cannot write {file.name!r} as UTF-8 into {target.parent}: {error.strerror}") from error
 
@@ -240,8 +240,8 @@ def _unpack(file: ReviewFile, target: Path) -> None:
                 size += len(chunk)
                 if file.compression and size > MOST_UNPACKED and size > MOST_TIMES * packed_size:
                     raise InputError(
-                        f"{file.name!r} unpacks to more than {MOST_TIMES} times its size, as no review table does; "
-                        "if it is one, unpack it yourself"
+                        f"{file.name!r} unpacks to more than {MOST_TIMES} times its size, which is not expected "
+                        "of a review table; if it is one, unpack it yourself"
                     )
                 out.write(chunk)
     except OSError as error:
@@ -251,7 +251,7 @@ def _unpack(file: ReviewFile, target: Path) -> None:
                 "free some space or choose another folder with --temp-directory"
             ) from error
         raise InputError(
-            f"{file.name!r} is damaged or cut short: {str(error).splitlines()[0]}; fetch or pack it again"
+            f"{file.name!r} is damaged or truncated: {str(error).splitlines()[0]}; fetch or pack it again"
         ) from error
 
 
@@ -274,7 +274,7 @@ def choose_files(folder: str, inside: list[Path]) -> list[ReviewFile]:
     ):
         raise InputError(
             f"{folder!r} holds _temporary and no _SUCCESS: a job is writing it, or was stopped; wait for it, or remove "
-            "_temporary if what is there is all"
+            "_temporary if the folder is complete"
         )
     shown = [path for path in inside if not _is_hidden(path)]
     files = [replace(f, partitions=partitions_of(f.path), inside=f.path.as_posix()) for f in map(classify, shown) if f]
@@ -302,7 +302,7 @@ def _is_dir(path: Path) -> bool:
     try:
         return path.is_dir()
     except (OSError, ValueError) as error:
-        raise InputError(f"{str(path)[:200]!r} cannot be looked at: {error}") from error
+        raise InputError(f"{str(path)[:200]!r} cannot be accessed: {error}") from error
 
 
 def _readable(file: ReviewFile) -> ReviewFile:

@@ -28,7 +28,7 @@ def column_names(source: Any) -> list[str]:
         )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise SchemaError(f"column {twice!r} is there twice; rename one of them")
+        raise SchemaError(f"column {twice!r} occurs twice; rename one of them")
     return names
 
 
@@ -62,7 +62,9 @@ def _from_pandas(column: Any, name: str) -> pa.Array:
         texts = [None if gone else str(v) for gone, v in zip(missing, column, strict=True)]
     for number, text in enumerate(texts, start=1):
         if text is not None and not is_unicode(text):
-            raise InputError(f"row {number} of column {name!r} holds text that is not valid Unicode; mend or drop it")
+            raise InputError(
+                f"row {number} of column {name!r} holds text that is not valid Unicode; correct or drop it"
+            )
     return pa.array(texts, pa.large_string())
 
 

@@ -97,7 +97,7 @@ def parse_memory(limit: str | int | None) -> int:
             unit = next((u for u in sorted(UNITS, key=len, reverse=True) if text.endswith(u)), None)
             size = int(min(float(text[: -len(unit)] if unit else text) * UNITS[unit or "B"], 2**62))
         except (ValueError, OverflowError, AttributeError, TypeError):
-            raise SettingsError(f"memory limit {limit!r} makes no sense; write for example 1GB or 500MB") from None
+            raise SettingsError(f"memory limit {limit!r} is invalid; write for example 1GB or 500MB") from None
     if size < LEAST_MEMORY:
         raise SettingsError(f"a memory limit of {size:,} bytes is too small; give at least 64MB")
     return size

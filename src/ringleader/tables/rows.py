@@ -68,7 +68,7 @@ def _file_rows(
                 raise _unreadable(row, where, what)
             parsed = json_object(row.fields[0])
             if parsed is None:
-                raise InputError(f"{where} of the {what} is no JSON object")
+                raise InputError(f"{where} of the {what} is not a JSON object")
             if not checked:
                 choose(list(parsed), required, (), repr(file.name), what)
                 checked = True

@@ -97,7 +97,9 @@ def parse_bin(text: str) -> int:
     """Seconds in a bin such as ``1min``, ``1h``, ``1d``, ``1w`` or ``4w``."""
     match = re.fullmatch(r"(\d{1,9})(s|min|h|d|w)", text.strip())
     if match is None or not 0 < int(match[1]) * SECONDS[match[2]] <= LONGEST_BIN:
-        raise SettingsError(f"{text!r} is no width of time; write a number and a unit, such as 1min, 1h, 1d, 1w or 4w")
+        raise SettingsError(
+            f"{text!r} is not a width of time; write a number and a unit, such as 1min, 1h, 1d, 1w or 4w"
+        )
     return int(match[1]) * SECONDS[match[2]]
 
 
@@ -106,7 +108,7 @@ def parse_axis(text: str) -> Axis:
     mode, equals, rest = text.partition("=")
     if not equals or not mode.strip() or not rest.strip():
         raise SettingsError(
-            f"{text!r} is no axis; write NAME=COLUMN, optionally followed by :id, :category, :rating or :time=1w"
+            f"{text!r} is not an axis; write NAME=COLUMN, optionally followed by :id, :category, :rating or :time=1w"
         )
     # The kind is behind the last colon, so that a column name may hold colons itself.
     match = re.fullmatch(r"(.+?)(?::(id|category|rating|time(?:=.*)?))?", rest, flags=re.DOTALL)
@@ -127,7 +129,7 @@ def parse_modes(modes: Sequence[str] | Mapping[str, str] | None) -> list[Axis | 
         return [parse_axis(f"{name}={spec}") for name, spec in modes.items()]
     odd = next((text for text in modes if not isinstance(text, str)), None)
     if odd is not None:
-        raise SettingsError(f"mode {odd!r} is no text; give names such as 'reviewer', or NAME=COLUMN")
+        raise SettingsError(f"mode {odd!r} is not text; give names such as 'reviewer', or NAME=COLUMN")
     unknown = [text for text in modes if "=" not in text and text not in DEFAULT_MODES]
     if unknown:
         raise SettingsError(
@@ -168,7 +170,7 @@ def resolve(
     asked = parse_modes(modes)
     unused = [role for role in chosen if role not in [_role(m) for m in asked if isinstance(m, str)]]
     if unused:
-        raise SettingsError(f"a column is named for {unused[0]!r}, but that is none of the modes asked for")
+        raise SettingsError(f"a column is named for {unused[0]!r}, which is not among the requested modes")
     names = [m if isinstance(m, str) else m.mode for m in asked]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -287,7 +289,7 @@ def _only(matches: Sequence[str], role: str) -> str | None:
     if len(matches) > 1:
         raise SchemaError(
             f"columns {' and '.join((', '.join(map(repr, matches[:-1])), repr(matches[-1])))} could "
-            f"{'both' if len(matches) == 2 else 'all'} be the {role}, and none is taken; choose with --column "
+            f"{'both' if len(matches) == 2 else 'all'} be the {role}, and none is used; choose with --column "
             f"{role}={shlex.quote(matches[0][:60])}"
         )
     return matches[0] if matches else None

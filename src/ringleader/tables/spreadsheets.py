@@ -77,15 +77,15 @@ def _check_size(path: Path) -> None:
         unpacked = sum(member.file_size for member in packed.infolist())
         if unpacked > MOST_UNPACKED and unpacked > MOST_TIMES * path.stat().st_size:
             raise InputError(
-                f"{path.name!r} unpacks to more than {MOST_TIMES} times its size, as no review table does; "
-                "if it is one, save it as .csv"
+                f"{path.name!r} unpacks to more than {MOST_TIMES} times its size, which is not expected of a "
+                "review table; if it is one, save it as .csv"
             )
         # What a file is, its content says, whatever it is called.
         cells = _cells_of_ods(packed) if "content.xml" in packed.namelist() else _cells_of_xlsx(packed)
     if cells > MOST_CELLS:
         raise InputError(
-            f"{path.name!r} has a cell so far down and so far to the right that its sheet would hold {cells:,} cells; "
-            f"at most {MOST_CELLS:,} are read: delete what is beside the table, or save it as .csv"
+            f"{path.name!r} has a cell so far from the top left that its sheet would have {cells:,} cells; "
+            f"at most {MOST_CELLS:,} are read: delete everything outside the table, or save it as .csv"
         )
 
 

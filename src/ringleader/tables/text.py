@@ -32,7 +32,7 @@ def text_head(file: ReviewFile, path: Path) -> str:
         header = "\x00"
     check_width(file, first)
     if not header.strip() or any(ord(c) < 32 and c != "\t" for c in header) or data[:4] == b"PAR1":
-        raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or no text file")
+        raise InputError(f"{file.name!r} does not begin with a line of column names; it is empty or not a text file")
     return data.decode("utf-8-sig", "replace")
 
 

@@ -73,9 +73,9 @@ def read_reviews(
     count : name of a column of whole numbers from 1 on, which say how often each row counts: the tensor is that of the
         same rows repeated so often. By default every row counts once.
     vocabularies : of an earlier tensor; its codes are kept and new entities get new ones behind them.
-    strict : refuse the table if any row cannot be used, instead of counting such rows.
+    strict : reject the table if any row cannot be used, instead of counting such rows.
     memory_limit : for reading, such as ``"1GB"``; half of the memory of the machine, or of the container, by default.
-    temp_directory : where to spill.
+    temp_directory : where to write temporary files.
     threads : for reading; all that may be used by default.
     encoding : of text files, such as ``"latin-1"``; by default UTF-8, or UTF-16 or UTF-32 by its mark.
     runtime : such as ``rl.Ray(workers=4)``: its workers read the files, which they must all see under the same path,
@@ -83,7 +83,7 @@ def read_reviews(
 
     Returns
     -------
-    SparseTensor; its ``report`` says what was read, guessed and refused.
+    SparseTensor; its ``report`` says what was read, guessed and rejected.
     """
     check_setting("threads", threads, Whole(1, 1024, optional=True))
     how = {

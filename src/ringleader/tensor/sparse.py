@@ -60,7 +60,7 @@ class SparseTensor(Frozen):
     coordinates : int32 (n_cells, K), C order. Dense codes, 0..n_k-1 in mode k.
     counts : int64 (n_cells,). How many rows of the table fell into each cell.
     vocabularies : one per mode, in the order of the columns of ``coordinates``.
-    report : what was read and what was refused, where the tensor came from a table.
+    report : what was read and rejected, if the tensor came from a table.
     exact : int64 (n_reviews,), what the bins of each review leave out: its exact time in microseconds since 1970, or a
         hash where ratings are binned too or there are several times. Cell after cell, ascending within each. UNKNOWN
         where it is not held; None where none is, or where no mode has bins.

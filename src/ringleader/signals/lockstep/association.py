@@ -74,7 +74,8 @@ class Ties:
         self.share, self.lockstep = as_share(cells), lockstep
         if len(lockstep.review_scores) != self.tensor.n_cells:
             raise SettingsError(
-                f"lockstep has {len(lockstep.review_scores)} cells and the tensor {self.tensor.n_cells}; find it anew"
+                f"lockstep has {len(lockstep.review_scores)} cells and the tensor {self.tensor.n_cells}; "
+                "compute it again"
             )
         self._walks: dict[tuple[Hashable, ...], Remembered[None, Walk]] = {}
         self._graphs: dict[tuple[int, int], OwnedGraph] = {}

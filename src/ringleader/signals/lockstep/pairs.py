@@ -86,9 +86,9 @@ class Lockstep(Frozen):
         through it association reaches those who met the known only once.
     groups, skipped_groups, skipped_memberships : groups that counted, and those left out because they were too large,
         with their members; summed over sides, items and phases.
-    pull : (n_cells,), log of how far the taste of its author draws each review to its item; 0 where nothing is known.
+    pull : (n_cells,), log of how strongly the author's taste leads to the item of each review; 0 where unknown.
     crowded_attacks : (n_cells,), the scores of ``attack`` where a meeting in a crowd says as much as any
-        (``popularity`` 0). Praise goes where everyone goes; bad ratings that crowd are no less of an attack.
+        (``popularity`` 0). Popular items attract praise; bad ratings that crowd are no less of an attack.
     """
 
     settings: LockstepSettings
@@ -148,14 +148,16 @@ class Lockstep(Frozen):
         """Mean and top-10 mean of log(1 + score) over the reviews of each entity, (n_k,) each.
 
         Keys: lockstep_mean, lockstep_top10, and the same with boost_ and attack_ in place of lockstep_. The top-10 mean
-        divides by ten also where there are fewer reviews: one loud review does not make a loud entity.
+        divides by ten also where there are fewer reviews: one high-scoring review does not make a high-scoring entity.
 
         cells : all, or those held here, as the scores are; then it is of the entities that this process owns.
         """
         home = as_share(cells)
         k, number = home.tensor.mode_index(mode), home.tensor.n_cells
         if len(self.review_scores) != number:
-            raise SettingsError(f"lockstep has {len(self.review_scores)} cells and the tensor {number}; find it anew")
+            raise SettingsError(
+                f"lockstep has {len(self.review_scores)} cells and the tensor {number}; compute it again"
+            )
         scores: dict[str, Floats] = {}
         reviews = np.maximum(home.degrees(k), 1)
         for name, side in (("lockstep", self.both), ("boost", self.boost), ("attack", self.attack)):
