@@ -25,7 +25,8 @@ from ringleader.evaluation.detection import MODES
 from ringleader.evaluation.protocol import Split, market_split
 from ringleader.evaluation.results import markdown_table
 from ringleader.judge.basis import rank_all, side_by_side
-from ringleader.judge.binary import fit_head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import head_table
 from ringleader.judge.inputs import label_free_inputs, with_association
 from ringleader.judge.neighbours import first_round, with_neighbours
 from ringleader.judge.priors import HeadSettings
@@ -117,14 +118,11 @@ def figures(
             inputs = with_association(inputs, ties, k, targets, 0)
         if first is not None:
             inputs = with_neighbours(inputs, ties, k, target, first)
-        head = fit_head(
-            inputs.values,
-            inputs.names,
+        head = fit_binary(
+            head_table(inputs.values, inputs.names, suspicions[k], [inputs.groups[name] for name in inputs.names]),
             target.codes,
             target.values,
-            suspicion=suspicions[k],
-            groups=[inputs.groups[name] for name in inputs.names],
-            settings=settings,
+            settings,
         )
         found[split.mode] = tested_auc(split, head.predict().predictor), tested_auc(split, suspicions[k])
     return found

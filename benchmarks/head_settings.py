@@ -27,7 +27,8 @@ from marketplace_bands import WEEK, burst, lockstep, per_entity, seller_statisti
 from ringleader.datasets import marketplace
 from ringleader.evaluation.metrics import calibration_error
 from ringleader.evaluation.protocol import few_labels
-from ringleader.judge.binary import fit_head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import head_table
 from ringleader.judge.priors import HeadSettings
 
 LABELS = (10, 30, 100, 300)
@@ -78,13 +79,11 @@ def one_to_three(bad: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
 
 def head(use_evidence: bool = True, estimate: bool = False, **settings: float) -> Method:
     def scored(sellers: Sellers, known: np.ndarray, prevalence: float) -> np.ndarray:
-        made = fit_head(
-            sellers.features,
-            sellers.names,
+        made = fit_binary(
+            head_table(sellers.features, sellers.names, sellers.evidence if use_evidence else None),
             known,
             2.0 * sellers.bad[known] - 1,
-            suspicion=sellers.evidence if use_evidence else None,
-            settings=HeadSettings(prevalence=None if estimate else prevalence, **settings),
+            HeadSettings(prevalence=None if estimate else prevalence, **settings),
         )
         return made.predict().value
 
@@ -152,8 +151,8 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
     rows = []
     for seed, sellers in enumerate(markets):
         known = one_to_three(sellers.bad, 300, np.random.default_rng(seed))
-        made = fit_head(
-            sellers.features, sellers.names, known, 2.0 * sellers.bad[known] - 1, suspicion=sellers.evidence
+        made = fit_binary(
+            head_table(sellers.features, sellers.names, sellers.evidence), known, 2.0 * sellers.bad[known] - 1
         )
         p = made.predict().value
         for simulation in range(simulations):
@@ -165,13 +164,11 @@ def coverage(markets: list[Sellers], simulations: int) -> pd.DataFrame:
                     chosen = one_to_three(drawn, count, rng) if way == "one to three" else chosen
                     for prevalence_known in (True, False):
                         settings = HeadSettings(prevalence=float(p.mean()) if prevalence_known else None)
-                        again = fit_head(
-                            sellers.features,
-                            sellers.names,
+                        again = fit_binary(
+                            head_table(sellers.features, sellers.names, sellers.evidence),
                             chosen,
                             2.0 * drawn[chosen] - 1,
-                            suspicion=sellers.evidence,
-                            settings=settings,
+                            settings,
                         )
                         s = again.predict()
                         covered = ((s.lower <= p) & (p <= s.upper)).mean()

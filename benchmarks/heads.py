@@ -13,8 +13,8 @@ import numpy as np
 import ringleader as rl
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split
-from ringleader.judge.binary import fit_head
-from ringleader.judge.head import Head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import Head, head_table
 from ringleader.judge.inputs import Inputs, with_association
 from ringleader.judge.judge import LabelFree
 from ringleader.judge.neighbours import first_round, with_neighbours
@@ -58,14 +58,13 @@ class LabelFreeFit:
 
     def head(self, target: Target, inputs: Inputs, settings: HeadSettings | None = None) -> Head:
         """The head of one mode on some of its inputs."""
-        return fit_head(
-            inputs.values,
-            inputs.names,
+        return fit_binary(
+            head_table(
+                inputs.values, inputs.names, self.suspicion[target.mode], [inputs.groups[name] for name in inputs.names]
+            ),
             target.codes,
             target.values,
-            suspicion=self.suspicion[target.mode],
-            groups=[inputs.groups[name] for name in inputs.names],
-            settings=settings,
+            settings,
         )
 
 

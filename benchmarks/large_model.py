@@ -102,11 +102,12 @@ def commands_on(model: Path, place: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-def run(*words: str) -> tuple[float, float]:
-    """Seconds and peak memory (GB) of a command, in a process of its own."""
+def run(*words: str) -> tuple[float, float, float]:
+    """Seconds, seconds of processors and peak memory (GB) of a command, in a process of its own."""
     measure = (
         "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], capture_output=True, text=True); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.stderr if done.returncode else 0)"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime, used.ru_maxrss); "
+        "sys.exit(done.stderr if done.returncode else 0)"
     )
     began = time.perf_counter()
     done = subprocess.run(
@@ -114,14 +115,15 @@ def run(*words: str) -> tuple[float, float]:
     )
     if done.returncode:
         raise SystemExit(done.stderr)
-    return time.perf_counter() - began, int(done.stdout) / 1e6
+    used, peak = done.stdout.split()
+    return time.perf_counter() - began, float(used), int(peak) / 1e6
 
 
 def report(commands: dict[str, tuple[str, ...]], only: list[str] | None) -> None:
     """Measures commands one after the other."""
     for name in commands if only is None else only:
-        seconds, peak = run(*commands[name])
-        print(f"{name}: {seconds:.0f} s, peak {peak:.2f} GB", flush=True)
+        seconds, used, peak = run(*commands[name])
+        print(f"{name}: {seconds:.0f} s ({used:.1f} s of processors), peak {peak:.2f} GB", flush=True)
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ def measure(market: Marketplace, tensor: SparseTensor, settings: LockstepSetting
         "seller assoc": roc_auc_score(bad[tested], through.entities[sellers][tested]),
         "reviewer": matched_auc(*(pd.Series(values[tested_people]) for values in (guilty, own, activity))),
         "reviewer assoc": matched_auc(*(pd.Series(values[tested_people]) for values in (guilty, flow, activity))),
-        "pairs": lockstep.n_pairs,
+        "pairs": lockstep.graph.nnz // 2,
         "seconds": seconds,
     }
 
@@ -205,8 +205,8 @@ def speed(reviews: int) -> None:
         lockstep = find_lockstep(tensor, threads=threads)
         print(
             f"{reviews} reviews, {threads} threads: {time.perf_counter() - started:.1f} s "
-            f"({time.process_time() - cpu:.1f} s of processor), {lockstep.n_pairs} pairs, {lockstep.groups} groups, "
-            f"{lockstep.skipped_groups} skipped"
+            f"({time.process_time() - cpu:.1f} s of processor), {lockstep.graph.nnz // 2} pairs, "
+            f"{lockstep.groups} groups, {lockstep.skipped_groups} skipped"
         )
     started = time.perf_counter()
     start_rows(lockstep, 24)

@@ -24,8 +24,6 @@ from ringleader.snapshot.parameters import model_config, seed_of
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.sparse import SparseTensor
 
-UNFITTED = "this RingDetector is not fitted yet; call fit with reviews first"
-
 
 class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     """Finds groups that act together from reviews and a few known accounts.
@@ -113,7 +111,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         with started(runtime) as workers:
             if columns is not None or count is not None:
                 reviews = read_reviews(reviews, columns=columns, count=count, runtime=workers)
-            self.snapshot_, self._stored = snapshots.learn(
+            learned = snapshots.learn(
                 self.get_params(),
                 reviews,
                 labels,
@@ -125,6 +123,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
                 at=now(),
                 runtime=workers,
             )
+        self.__dict__.update(snapshot_=learned[0], _stored=learned[1])  # both or neither, whatever interrupts it
         return self
 
     def partial_fit(
@@ -138,7 +137,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
         if "snapshot_" not in self.__dict__:
             return self.fit(reviews, labels, callback=callback)
         taken = snapshots.take_in(
-            self.snapshot_, reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
+            self._fitted(), reviews, labels, command="partial_fit", at=now(), again=again, callback=callback
         )
         known = taken.said("again=True") if taken.left_out else None
         for said in (known, taken.said_of_alike(), taken.said_of_duplicates()):
@@ -187,7 +186,7 @@ class RingDetector(Answers, BaseEstimator):  # type: ignore[misc]
     def _fitted(self) -> Snapshot:
         """The snapshot as it is now."""
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(UNFITTED)
+            raise NotFittedError("this RingDetector is not fitted yet; call fit with reviews first")
         return self.snapshot_
 
 

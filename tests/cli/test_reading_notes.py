@@ -80,7 +80,7 @@ def test_update_takes_the_options_by_which_a_table_is_read(command: Run, tmp_pat
     (tmp_path / "labels.csv").write_bytes("mode,entity,label\nreviewer,Maß,1\nreviewer,Zoë1,0\n".encode("latin-1"))
     (tmp_path / "known.csv").write_bytes("mode,entity,age\nreviewer,Zoë1,3\n".encode("latin-1"))
     model = tmp_path / "model"
-    read = ["--encoding", "latin-1", "--memory-limit", "200MB", "--temp-directory", tmp_path, "--threads", 1, "--json"]
+    read = ["--encoding", "latin-1", "--memory-limit", "1GB", "--temp-directory", tmp_path, "--threads", 1, "--json"]
     words = ["--covariates", tmp_path / "known.csv", "--rank", 2, "--epochs", 1, "--out", model]
     fit = command("fit", tmp_path / "old.csv", *words, *read)
     assert fit.returncode == 0 and json.loads(fit.stdout)["unknown_covariates"] == {}, fit.stderr

@@ -260,7 +260,7 @@ def test_preparations_leave_no_label_to_flow_that_is_known_already(
     flowed = list[int]()
     original = association.spread_labels
 
-    def count(walk: Any, own: association.OwnSpan, *arguments: Any, **settings: Any) -> Any:
+    def count(walk: Any, own: Any, *arguments: Any, **settings: Any) -> Any:
         flowed.append(own.total)
         return original(walk, own, *arguments, **settings)
 

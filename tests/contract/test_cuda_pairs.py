@@ -69,7 +69,7 @@ def test_lockstep_of_a_market_is_that_of_the_cpu(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(protocol.BACKENDS, "cuda-emulated", lambda threads: backend)
     one, other = (find_lockstep(tensor, backend=name) for name in ("numba", "cuda-emulated"))
     assert sum(counted) > 0, "no pairs were counted on the device"
-    assert one.n_pairs > 100
+    assert one.graph.nnz > 200
     np.testing.assert_allclose(one.review_scores, other.review_scores, rtol=1e-10, atol=1e-10)
     difference = abs(one.graph - other.graph)
     assert difference.max() < 1e-10

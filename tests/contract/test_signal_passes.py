@@ -93,6 +93,14 @@ def test_the_middle_ones_are_those_of_sorting(values: list[int], size: int, seed
         assert found[code].mean() == np.median(np.array(values)[codes == code])
 
 
+@pytest.mark.parametrize("count", [24, 25, 1000, 4001])
+def test_the_middle_ones_of_values_in_any_order_are_those_of_sorting(count: int) -> None:
+    up, halves = np.arange(float(count)), np.abs(np.arange(count) - count / 2)
+    for values in (up, up[::-1], halves, -halves, up % 2, up % 7, np.zeros(count), np.sort(halves)):
+        found, expected = (b.middles(np.zeros(count, np.int64), values, 1) for b in (numba, reference))
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_codes_and_lengths_that_do_not_fit_are_refused() -> None:
     codes, numbers = np.array([0, 3]), np.ones(2)
     with pytest.raises(ValueError, match="size 3"):
@@ -137,7 +145,7 @@ def test_topics_counted_in_one_pass_are_those_of_two(rows: int, columns: int, si
 @pytest.mark.parametrize("width", [4, 12, 24])
 def test_through_a_graph_in_one_pass_is_there_and_back(width: int) -> None:
     rng = np.random.default_rng(width)
-    graph = sparse.random_array((70, 30), density=0.2, rng=rng, format="csr")
+    graph = sparse.csr_array(rng.random((70, 30)) * (rng.random((70, 30)) < 0.2))
     numbers = rng.normal(size=(30, width))
     found = graph_through(graph, numbers)
     np.testing.assert_array_equal(found, graph_times(graph.T, graph_times(graph, numbers)))

@@ -171,7 +171,7 @@ def test_columns_go_to_their_place_in_one_table() -> None:
     assert all(column.flags.c_contiguous for column in table.values.T)
     again = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(again.values, columns[:1].T)
-    assert len(again.memory) == 1, "room that nothing was written to does not travel"
+    assert again.capacity == 1, "room that nothing was written to does not travel"
 
 
 def test_a_report_holds_the_inputs_of_one_large_mode_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

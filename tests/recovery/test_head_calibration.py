@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from ringleader.judge.binary import fit_head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import head_table
 from ringleader.judge.priors import HeadSettings
 from ringleader.kernels.logistic import logistic
 
@@ -42,7 +43,7 @@ def test_probabilities_are_calibrated_at_the_markets_prevalence(given: bool) -> 
         x, evidence, p, label = market(seed)
         known = one_to_three(label, 300, np.random.default_rng(seed))
         settings = HeadSettings(prevalence=float(p.mean()) if given else None)
-        head = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence, settings=settings)
+        head = fit_binary(head_table(x, NAMES, evidence), known, 2.0 * label[known] - 1, settings)
         made = head.predict().value
         # A fresh draw of everyone's label: leaving out the labelled would leave too few bad ones.
         fresh = (np.random.default_rng([9, seed]).random(N) < p).astype(int)
@@ -62,13 +63,13 @@ def test_intervals_cover_the_truth_on_labels_simulated_from_a_fitted_head(way: s
     for seed in range(2):
         x, evidence, _, label = market(seed)
         known = one_to_three(label, 300, np.random.default_rng(seed))
-        p = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence).predict().value
+        p = fit_binary(head_table(x, NAMES, evidence), known, 2.0 * label[known] - 1).predict().value
         for simulation in range(5):
             rng = np.random.default_rng([seed, simulation])
             drawn = (rng.random(N) < p).astype(int)
             chosen = one_to_three(drawn, 300, rng) if way == "one to three" else rng.choice(N, 300, replace=False)
             settings = HeadSettings(prevalence=float(p.mean()))
-            again = fit_head(x, NAMES, chosen, 2.0 * drawn[chosen] - 1, suspicion=evidence, settings=settings).predict()
+            again = fit_binary(head_table(x, NAMES, evidence), chosen, 2.0 * drawn[chosen] - 1, settings).predict()
             held.append(((again.lower <= p) & (p <= again.upper)).mean())
     assert 0.85 <= np.mean(held) <= 0.95
 
@@ -80,13 +81,13 @@ def test_intervals_of_thirty_labels_cover_the_truth_although_all_log_odds_have_a
     for seed in range(4):
         x, evidence, _, label = market(seed)
         known = one_to_three(label, 300, np.random.default_rng(seed))
-        p = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence).predict().value
+        p = fit_binary(head_table(x, NAMES, evidence), known, 2.0 * label[known] - 1).predict().value
         settings = HeadSettings(prevalence=float(p.mean()))
         for simulation in range(12):
             rng = np.random.default_rng([seed, simulation])
             drawn = (rng.random(N) < p).astype(int)
             chosen = one_to_three(drawn, 30, rng)
-            again = fit_head(x, NAMES, chosen, 2.0 * drawn[chosen] - 1, suspicion=evidence, settings=settings).predict()
+            again = fit_binary(head_table(x, NAMES, evidence), chosen, 2.0 * drawn[chosen] - 1, settings).predict()
             held.append(((again.lower <= p) & (p <= again.upper)).mean())
     assert 0.84 <= np.mean(held) <= 0.95
 
@@ -98,7 +99,7 @@ def test_more_labels_do_not_hurt_and_ten_are_not_worse_than_none() -> None:
         for j, count in enumerate((10, 30, 100, 300)):
             known = one_to_three(label, count, np.random.default_rng([seed, count]))
             rest = np.setdiff1d(np.arange(N), known)
-            head = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence)
+            head = fit_binary(head_table(x, NAMES, evidence), known, 2.0 * label[known] - 1)
             table[seed, j + 1] = roc_auc_score(label[rest], head.predict().predictor[rest])
             table[seed, 0] += roc_auc_score(label[rest], evidence[rest]) / 4
     mean = table.mean(axis=0)
@@ -112,7 +113,7 @@ def test_left_out_log_odds_tell_what_new_labels_would() -> None:
     for seed in range(6):
         x, evidence, _, label = market(seed)
         known = np.sort(one_to_three(label, 100, np.random.default_rng(seed)))
-        head = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=evidence)
+        head = fit_binary(head_table(x, NAMES, evidence), known, 2.0 * label[known] - 1)
         psi = head.predict().predictor
         rest = np.setdiff1d(np.arange(N), known)
         inside.append(roc_auc_score(label[known], psi[known]))
@@ -126,5 +127,5 @@ def test_misleading_evidence_is_unlearned() -> None:
     x, evidence, _, label = market(0)
     known = one_to_three(label, 300, np.random.default_rng(0))
     rest = np.setdiff1d(np.arange(N), known)
-    head = fit_head(x, NAMES, known, 2.0 * label[known] - 1, suspicion=-evidence)
+    head = fit_binary(head_table(x, NAMES, -evidence), known, 2.0 * label[known] - 1)
     assert roc_auc_score(label[rest], head.predict().predictor[rest]) > 0.85

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ringleader.judge.binary import fit_head
-from ringleader.judge.head import Head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import Head, head_table
 from ringleader.judge.priors import HeadSettings
 from ringleader.kernels.logistic import logistic
 
@@ -24,5 +24,5 @@ def population(seed: int = 0, n: int = N, f: int = F) -> tuple[np.ndarray, np.nd
 
 def fitted(**settings: object) -> tuple[Head, np.ndarray, np.ndarray, np.ndarray]:
     x, evidence, z = population()
-    head = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence, settings=HeadSettings(**settings))
+    head = fit_binary(head_table(x, NAMES, evidence), np.arange(M), z[:M], HeadSettings(**settings))
     return head, x, evidence, z

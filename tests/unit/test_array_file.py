@@ -1,4 +1,4 @@
-"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written."""
+"""Files of arrays are those that safetensors writes, and nothing is in memory twice while they are written or read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 
 from ringleader.runtime import mapped
 from ringleader.shares.rows import RowBlocks
-from ringleader.snapshot.array_file import KINDS, write_arrays
+from ringleader.snapshot.array_file import KINDS, read_arrays, write_arrays
 
 
 @pytest.mark.parametrize("piece", [1, 50, 1 << 24])
@@ -35,8 +35,47 @@ def test_a_file_is_the_one_that_safetensors_writes(tmp_path: Path, monkeypatch: 
         write_arrays(chosen | ({"a int32": cut} if "a int32" in chosen else {}), str(tmp_path / f"ours {number}"))
         save_file({name: np.ascontiguousarray(array) for name, array in chosen.items()}, tmp_path / f"theirs {number}")
         assert (tmp_path / f"ours {number}").read_bytes() == (tmp_path / f"theirs {number}").read_bytes()
-    found = load_file(tmp_path / "ours 0")
-    assert all(np.array_equal(found[name], np.atleast_1d(array)) for name, array in arrays.items())
+    content = np.fromfile(tmp_path / "ours 0", np.uint8)
+    theirs = load_file(tmp_path / "ours 0")
+    for found in (theirs, read_arrays(content)):
+        assert all(np.array_equal(found[name], np.atleast_1d(array)) for name, array in arrays.items())
+        assert all(array.dtype == theirs[name].dtype for name, array in found.items())
+    assert all(np.shares_memory(array, content) for array in read_arrays(content).values() if array.size)
+
+
+def test_arrays_of_others_that_are_not_aligned_are_copied() -> None:
+    written = save({"x": np.arange(3.0)})
+    size = int.from_bytes(written[:8], "little") + 1
+    content = np.frombuffer(
+        size.to_bytes(8, "little") + written[8 : 8 + size - 1] + b" " + written[8 + size - 1 :], np.uint8
+    )
+    found = read_arrays(content)["x"]
+    assert found.flags.aligned
+    assert found.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "[]",
+        "{",
+        '{"x": 3}',
+        '{"x": {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}}',
+        '{"x": {"dtype": "F64", "shape": [-1, -1], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": "F64", "shape": [1.0], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": "O8", "shape": [1], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}',
+        '{"x": {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]}}',
+    ],
+)
+def test_what_is_no_file_of_arrays_is_refused(header: str) -> None:
+    content = len(header).to_bytes(8, "little") + header.encode() + bytes(8)
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        read_arrays(np.frombuffer(content, np.uint8))
+    for few in (b"", bytes(7), (9).to_bytes(8, "little") + b"{}"):
+        with pytest.raises(ValueError, match="header"):
+            read_arrays(np.frombuffer(few, np.uint8))
 
 
 def test_blocks_that_are_not_all_of_an_array_are_no_array() -> None:

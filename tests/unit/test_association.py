@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ringleader.arrays import Floats
-from ringleader.signals.lockstep import association, find_lockstep
-from ringleader.signals.lockstep.association import FLOWS, SHARED_PRIOR, Flow, LabelSet, Ties
+from ringleader.signals.lockstep import association, find_lockstep, folds
+from ringleader.signals.lockstep.association import FLOWS, SHARED_PRIOR, Ties
+from ringleader.signals.lockstep.folds import Flow, LabelSet
 from ringleader.tensor.sparse import SparseTensor
 
 SHAPE = (30, 12, 5)
@@ -60,12 +61,12 @@ def test_labels_that_spread_over_counterparts_fade_by_the_restart_of_their_flow(
     np.add.at(graph, (tensor.coordinates[:, 0], tensor.coordinates[:, 1]), tensor.counts)
     ends = [np.sqrt(graph.sum(axis=axis) + SHARED_PRIOR) for axis in (1, 0)]
     step = graph / ends[0][:, None] / ends[1]
-    own = association.OwnSpan(0, SHAPE[0], SHAPE[0])
-    held = association._hold_out(labels(1), own, flow)
+    own = folds.OwnSpan(0, SHAPE[0], SHAPE[0])
+    held = folds.hold_out(labels(1), own, flow)
     known = np.zeros((SHAPE[0], held.labels.shape[1]))
     known[held.places] = held.labels
     q: Floats = known
     for _ in range(2 * flow.iterations):
         q = (1 - restart) * ((1 - restart) * step @ (step.T @ q)) + restart * known
-    expected = association.read_folds(q - restart * known, held.folds_of(SHAPE[0]))
+    expected = folds.read_folds(q - restart * known, held.folds_of(SHAPE[0]))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-15)

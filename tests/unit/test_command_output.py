@@ -6,6 +6,7 @@ import csv
 import inspect
 import json
 from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,7 +71,11 @@ def test_any_name_stays_in_its_row_of_a_csv(tmp_path: Path, raw: bool) -> None:
 def test_no_probability_becomes_certain_in_a_file(kind: str, tmp_path: Path) -> None:
     shares = [np.finfo(float).tiny, 3.9e-15, 0.12345678901234567, 1 - np.finfo(float).epsneg]
     score.write_frame(pd.DataFrame({"probability": shares}), str(tmp_path / f"a{kind}"), raw=False)
-    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".xlsx": pd.read_excel}.get(kind)
+    read = {
+        ".csv": partial(pd.read_csv, float_precision="round_trip"),
+        ".parquet": pd.read_parquet,
+        ".xlsx": pd.read_excel,
+    }.get(kind)
     if read is not None:
         back = list(read(tmp_path / f"a{kind}")["probability"])
     else:

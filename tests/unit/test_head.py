@@ -15,8 +15,8 @@ from scipy.stats import rankdata
 from small_population import NAMES, F, M, N, fitted, population
 
 from ringleader.errors import LabelError, SettingsError
-from ringleader.judge.binary import fit_head
-from ringleader.judge.head import Head
+from ringleader.judge.binary import fit_binary
+from ringleader.judge.head import Head, head_table
 from ringleader.judge.posterior import (
     ByLabels,
     ByWeights,
@@ -29,7 +29,7 @@ from ringleader.judge.posterior import (
 )
 from ringleader.judge.prevalence import estimate_prevalence, floor_of, matching_shift, with_floor
 from ringleader.judge.priors import HeadSettings
-from ringleader.judge.real import fit_real_head
+from ringleader.judge.real import fit_real
 from ringleader.kernels.logistic import fisher_weight, logistic
 from ringleader.kernels.tiles import inverse_factor
 from ringleader.runtime.executor import Threads
@@ -157,19 +157,21 @@ def test_predicting_the_population_again_gives_the_same() -> None:
 def test_same_input_same_answer_bit_for_bit_and_label_order_is_nothing() -> None:
     x, evidence, z = population()
     order = np.random.default_rng(3).permutation(M)
-    one = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
-    two = fit_head(x, NAMES, order, z[order], suspicion=evidence)
+    one = fit_binary(head_table(x, NAMES, evidence), np.arange(M), z[:M])
+    two = fit_binary(head_table(x, NAMES, evidence), order, z[order])
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_array_equal(one.predict().upper, two.predict().upper)
 
 
 def test_permuting_entities_and_inputs_permutes_scores() -> None:
     x, evidence, z = population()
-    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
+    base = fit_binary(head_table(x, NAMES, evidence), np.arange(M), z[:M])
     rng = np.random.default_rng(4)
     entities, inputs = rng.permutation(N), rng.permutation(F)
     place = np.argsort(entities)
-    other = fit_head(x[entities][:, inputs], [NAMES[j] for j in inputs], place[:M], z[:M], suspicion=evidence[entities])
+    other = fit_binary(
+        head_table(x[entities][:, inputs], [NAMES[j] for j in inputs], evidence[entities]), place[:M], z[:M]
+    )
     np.testing.assert_allclose(other.predict().predictor, base.predict().predictor[entities], atol=1e-6)
     parts = base.contributions(entities)[:, [*inputs, F]]
     np.testing.assert_allclose(other.contributions(), parts, atol=1e-6)
@@ -177,8 +179,8 @@ def test_permuting_entities_and_inputs_permutes_scores() -> None:
 
 def test_monotone_transformations_change_nothing() -> None:
     x, evidence, z = population()
-    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
-    bent = fit_head(np.exp(x), NAMES, np.arange(M), z[:M], suspicion=evidence**3)
+    base = fit_binary(head_table(x, NAMES, evidence), np.arange(M), z[:M])
+    bent = fit_binary(head_table(np.exp(x), NAMES, evidence**3), np.arange(M), z[:M])
     np.testing.assert_array_equal(bent.weights, base.weights)
 
 
@@ -194,7 +196,7 @@ def test_arrays_give_the_head_back() -> None:
 @pytest.mark.parametrize(("values", "word"), [([1.0] * 5, "abusive"), ([-1.0] * 5, "good"), ([], "0 labels")])
 def test_one_class_falls_back_to_evidence_and_says_so(values: list[float], word: str) -> None:
     x, evidence, _ = population()
-    head = fit_head(x, NAMES, np.arange(len(values)), values, suspicion=evidence, settings=HeadSettings(prevalence=0.1))
+    head = fit_binary(head_table(x, NAMES, evidence), np.arange(len(values)), values, HeadSettings(prevalence=0.1))
     assert head.kind == "evidence"
     assert word in head.note
     scores = head.predict()
@@ -205,7 +207,7 @@ def test_one_class_falls_back_to_evidence_and_says_so(values: list[float], word:
 
 def test_without_evidence_the_fallback_says_that_too() -> None:
     x, _, _ = population()
-    head = fit_head(x, NAMES, [1, 2], [1.0, 1.0])
+    head = fit_binary(head_table(x, NAMES), [1, 2], [1.0, 1.0])
     assert "no evidence" in head.note
     assert "assumed" in head.note
     scores = head.predict()
@@ -215,7 +217,7 @@ def test_without_evidence_the_fallback_says_that_too() -> None:
 
 def test_two_labels_keep_the_order_of_the_evidence_roughly() -> None:
     x, evidence, _ = population()
-    head = fit_head(x, NAMES, [0, 1], [1.0, -1.0], suspicion=evidence)
+    head = fit_binary(head_table(x, NAMES, evidence), [0, 1], [1.0, -1.0])
     assert head.kind == "additive"
     assert np.corrcoef(rankdata(head.predict().predictor), rankdata(evidence))[0, 1] > 0.9
 
@@ -223,8 +225,8 @@ def test_two_labels_keep_the_order_of_the_evidence_roughly() -> None:
 def test_constant_columns_are_dropped_and_add_nothing() -> None:
     x, evidence, z = population()
     with_constant = np.column_stack([x, np.full(N, 7.0)])
-    base = fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence)
-    head = fit_head(with_constant, [*NAMES, "same"], np.arange(M), z[:M], suspicion=evidence)
+    base = fit_binary(head_table(x, NAMES, evidence), np.arange(M), z[:M])
+    head = fit_binary(head_table(with_constant, [*NAMES, "same"], evidence), np.arange(M), z[:M])
     np.testing.assert_allclose(head.predict().predictor, base.predict().predictor, atol=1e-9)
     np.testing.assert_array_equal(head.contributions()[:, F], 0)
 
@@ -243,7 +245,7 @@ def test_hard_inputs_stay_finite(case: str) -> None:
         x = np.ones((N, 3))
     else:
         x = x * 1e300
-    head = fit_head(x, [str(j) for j in range(x.shape[1])], np.arange(m), z[:m], suspicion=evidence)
+    head = fit_binary(head_table(x, [str(j) for j in range(x.shape[1])], evidence), np.arange(m), z[:m])
     scores = head.predict()
     assert all(np.isfinite(part).all() for part in scores)
     assert np.isfinite(head.left_out).all()
@@ -257,7 +259,7 @@ def test_any_small_population_gives_probabilities(seed: int, n: int, f: int, m: 
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 3, size=(n, f)).astype(float)
     codes = rng.choice(n, min(m, n), replace=False)
-    head = fit_head(x, [str(j) for j in range(f)], codes, rng.choice([-1.0, 1.0], len(codes)), suspicion=x[:, 0])
+    head = fit_binary(head_table(x, [str(j) for j in range(f)], x[:, 0]), codes, rng.choice([-1.0, 1.0], len(codes)))
     scores = head.predict()
     assert (scores.lower >= 0).all()
     assert (scores.upper <= 1).all()
@@ -268,23 +270,23 @@ def test_bad_input_is_named() -> None:
     x, evidence, z = population()
     x[3, 2] = np.nan
     with pytest.raises(SettingsError, match="'x2' has 1 values"):
-        fit_head(x, NAMES, np.arange(M), z[:M])
+        fit_binary(head_table(x, NAMES), np.arange(M), z[:M])
     x[3, 2] = 0
     with pytest.raises(SettingsError, match="evidence prior"):
-        fit_head(x, NAMES, np.arange(M), z[:M], suspicion=np.full(N, np.inf))
+        fit_binary(head_table(x, NAMES, np.full(N, np.inf)), np.arange(M), z[:M])
     with pytest.raises(SettingsError, match="names"):
-        fit_head(x, NAMES[:2], np.arange(M), z[:M])
+        fit_binary(head_table(x, NAMES[:2]), np.arange(M), z[:M])
     with pytest.raises(SettingsError, match="shape"):
-        fit_head(x, NAMES, np.arange(M), z[:M], suspicion=evidence[:5])
+        fit_binary(head_table(x, NAMES, evidence[:5]), np.arange(M), z[:M])
     with pytest.raises(LabelError, match="codes from 0"):
-        fit_head(x, NAMES, [N], [1.0])
+        fit_binary(head_table(x, NAMES), [N], [1.0])
     with pytest.raises(LabelError, match="twice"):
-        fit_head(x, NAMES, [1, 1], [1.0, -1.0])
-    with pytest.raises(LabelError, match="fit_real_head"):
-        fit_head(x, NAMES, [1, 2], [1.0, 0.5])
+        fit_binary(head_table(x, NAMES), [1, 1], [1.0, -1.0])
+    with pytest.raises(LabelError, match="target_kind='real'"):
+        fit_binary(head_table(x, NAMES), [1, 2], [1.0, 0.5])
     for wrong in ({"prevalence": 1.5}, {"knots": 2}, {"worth": 0.0}, {"linear_variance": -1.0}):
         with pytest.raises(SettingsError):
-            fit_head(x, NAMES, [1, 2], [1.0, -1.0], settings=HeadSettings(**wrong))
+            fit_binary(head_table(x, NAMES), [1, 2], [1.0, -1.0], HeadSettings(**wrong))
 
 
 @pytest.mark.parametrize("prevalence", [1e-300, 1e-20, 0.5, 1 - 1e-15])
@@ -309,7 +311,7 @@ def test_real_targets_are_learned_with_their_noise() -> None:
     x = rng.normal(size=(1500, 4))
     want = 10 + 3 * x[:, 0] + 2 * np.sin(2 * x[:, 1])
     seen = want + rng.normal(size=len(want))
-    head = fit_real_head(x, NAMES, np.arange(300), seen[:300])
+    head = fit_real(head_table(x, NAMES), np.arange(300), seen[:300])
     scores = head.predict()
     assert np.corrcoef(scores.value[300:], want[300:])[0, 1] > 0.97
     assert head.noise_variance == pytest.approx(1, rel=0.3)
@@ -324,7 +326,7 @@ def test_real_targets_are_learned_with_their_noise() -> None:
 
 def test_real_targets_without_spread_are_their_mean() -> None:
     x, evidence, _ = population()
-    head = fit_real_head(x, NAMES, [1, 2, 3, 4], [5.0] * 4, suspicion=evidence)
+    head = fit_real(head_table(x, NAMES, evidence), [1, 2, 3, 4], [5.0] * 4)
     assert head.kind == "constant"
     scores = head.predict()
     np.testing.assert_allclose(scores.value, 5.0)
@@ -357,7 +359,7 @@ def test_good_accounts_picked_by_volume_give_no_prevalence() -> None:
     groups = ["other", "other", "volume", "other"]
     for chosen, told in ((busiest, True), (rng.choice(good, 90, replace=False), False)):
         codes = np.concatenate([bad, chosen])
-        head = fit_head(features, NAMES, codes, truth[codes], suspicion=evidence, groups=groups)
+        head = fit_binary(head_table(features, NAMES, evidence, groups), codes, truth[codes])
         assert ("unusually many or few reviews" in head.note) == told
         assert head.estimated != told
         assert (head.prevalence == HeadSettings().assumed_prevalence) == told

@@ -12,8 +12,8 @@ from scipy.stats import norm
 from small_population import NAMES, fitted, population
 
 from ringleader.judge.basis import EVIDENCE, INTERCEPT
-from ringleader.judge.binary import blind_likelihood, few_labels_factor, fit_head
-from ringleader.judge.head import Head
+from ringleader.judge.binary import blind_likelihood, few_labels_factor, fit_binary
+from ringleader.judge.head import Head, head_table
 from ringleader.judge.posterior import Prior, error_of_mode
 from ringleader.judge.prevalence import matching_shift
 from ringleader.judge.priors import HeadSettings
@@ -72,7 +72,7 @@ def test_an_interval_is_the_error_of_the_mode_and_that_of_the_factor_at_the_ends
     """From the labels on by SciPy and plain NumPy: mode, factor, error of both, prevalence, floor and ends."""
     x, evidence, z = population()
     settings = HeadSettings(prevalence=0.3, learn_variances=False)
-    head = fit_head(x, NAMES, np.arange(120), z[:120], suspicion=evidence, settings=settings)
+    head = fit_binary(head_table(x, NAMES, evidence), np.arange(120), z[:120], settings)
     rows, everyone, bad = head.layout.rows(head.ranks.levels[:120]), head.layout.rows(head.ranks.levels), z[:120] > 0
     kind, inputs = head.layout.kind, len(NAMES) + 1  # and the suspicion
     mean, wide, proven = (np.zeros(len(kind)), np.full(len(kind), 4 / inputs), np.full(len(kind), 0.1 / inputs))
@@ -120,7 +120,7 @@ def test_two_beliefs_of_the_evidence_are_averaged_as_they_foretell_the_labels(sa
 
     def head(**settings: float) -> Head:
         asked = HeadSettings(prevalence=0.3, sharpness=1.0, sharpness_spread=1e-6, unremarkable=0.0, **settings)
-        return fit_head(x, NAMES, codes, z[:20], suspicion=evidence + says * z, settings=asked)
+        return fit_binary(head_table(x, NAMES, evidence + says * z), codes, z[:20], asked)
 
     def likelihoods(log_odds: np.ndarray) -> np.ndarray:
         p = 1 / (1 + np.exp(-log_odds - matching_shift(log_odds, float(bad.mean()))))
@@ -150,7 +150,7 @@ def test_all_log_odds_have_the_factor_that_the_left_out_labels_ask_for() -> None
     codes, bad = np.arange(120), (z[:120] > 0).astype(float)
 
     def head(**settings: float) -> Head:
-        return fit_head(x, NAMES, codes, z[:120], suspicion=evidence, settings=HeadSettings(prevalence=0.3, **settings))
+        return fit_binary(head_table(x, NAMES, evidence), codes, z[:120], HeadSettings(prevalence=0.3, **settings))
 
     plain, sharp = head(sharpness=1.0, sharpness_spread=1e-6), head(sharpness=1.2, sharpness_spread=0.15)
     least, most = 0.8, 1.8
@@ -200,12 +200,12 @@ def test_the_labelled_are_judged_with_the_interval_of_the_other_labels() -> None
     x, evidence, z = population()
     settings = HeadSettings(prevalence=0.3, learn_variances=False, sharpness_spread=1e-6)
     codes = np.arange(120)
-    whole = fit_head(x, NAMES, codes, z[:120], suspicion=evidence, settings=settings)
+    whole = fit_binary(head_table(x, NAMES, evidence), codes, z[:120], settings)
     judged, seen = whole.judge(), whole.predict()
     ends = []
     for i in range(0, 120, 12):
         others = np.delete(codes, i)
-        alone = fit_head(x, NAMES, others, z[others], suspicion=evidence, settings=settings).predict()
+        alone = fit_binary(head_table(x, NAMES, evidence), others, z[others], settings).predict()
         ends.append([logit(said.upper[i]) - logit(said.lower[i]) for said in (judged, alone, seen)])
     own, exact, with_own = np.mean(ends, axis=0)
     assert abs(own - exact) < 0.25 * abs(with_own - exact)
@@ -234,8 +234,8 @@ def test_the_factor_of_fewer_than_ten_labels_is_that_of_ten() -> None:
     assert few_labels_factor(2, settings) == few_labels_factor(10, settings) == pytest.approx(10**0.25)
     x, evidence, _ = population()
     codes = [int(np.argmax(evidence)), int(np.argmin(evidence))]
-    two = fit_head(x, NAMES, codes, [1.0, -1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
-    one = fit_head(x, NAMES, codes[:1], [1.0], suspicion=evidence, settings=settings.replace(prevalence=0.1))
+    two = fit_binary(head_table(x, NAMES, evidence), codes, [1.0, -1.0], settings.replace(prevalence=0.1))
+    one = fit_binary(head_table(x, NAMES, evidence), codes[:1], [1.0], settings.replace(prevalence=0.1))
     assert one.kind == "evidence" and two.kind == "additive"
     assert np.ptp(two.predict().predictor) < 2.5 * np.ptp(one.predict().predictor)
 
@@ -244,9 +244,7 @@ def test_many_labels_need_no_second_belief() -> None:
     x, evidence, z = population()
     for labels, same in ((100, True), (99, False)):
         one, other = (
-            fit_head(
-                x, NAMES, np.arange(labels), z[:labels], suspicion=evidence, settings=HeadSettings(doubting_labels=m)
-            )
+            fit_binary(head_table(x, NAMES, evidence), np.arange(labels), z[:labels], HeadSettings(doubting_labels=m))
             for m in (0.0, 30.0)
         )
         assert np.array_equal(one.weights, other.weights) == same

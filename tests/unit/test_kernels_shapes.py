@@ -169,3 +169,20 @@ def test_numba_is_imported_when_its_backend_is_made() -> None:
         "assert 'numba' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_problem_has_numba_imported_when_something_is_asked_of_its_backend() -> None:
+    script = (
+        "import pickle, sys\n"
+        "import numpy as np\n"
+        "from ringleader.model.config import ModelConfig\n"
+        "from ringleader.model.problem import build_problem, with_targets\n"
+        "from ringleader.tensor.sparse import SparseTensor\n"
+        "tensor = SparseTensor.from_arrays(np.zeros((1, 2), int), sizes=(1, 1))\n"
+        "problem = with_targets(build_problem(tensor, config=ModelConfig(threads=3)), ())\n"
+        "copy = pickle.loads(pickle.dumps(problem.backend))\n"
+        "assert 'numba' not in sys.modules\n"
+        "assert (copy.name, copy.threads, problem.backend.threads) == ('numba', 3, 3)\n"
+        "assert 'numba' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

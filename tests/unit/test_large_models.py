@@ -14,8 +14,10 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import ModelFileError
-from ringleader.judge import scores
-from ringleader.snapshot import load, pieces, place
+from ringleader.judge import LabelFree, scores
+from ringleader.runtime.mapped import is_mapped
+from ringleader.signals import signals
+from ringleader.snapshot import load, parts, pieces, place
 from ringleader.snapshot.checks import _ascends
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.stored_state import StoredState
@@ -51,9 +53,9 @@ def test_scores_are_answered_without_reading_the_state(
 ) -> None:
     arrays, asked = Stored.arrays, []
 
-    def noted(stored: Stored, part: str) -> Any:
+    def noted(stored: Stored, part: str, **how: Any) -> Any:
         asked.append(part)
-        return arrays(stored, part)
+        return arrays(stored, part, **how)
 
     monkeypatch.setattr(Stored, "arrays", noted)
     loaded = rl.load(folder)
@@ -113,3 +115,26 @@ def test_the_tables_of_scores_are_those_of_the_frame(fitted: Any, mode: str, mon
 )
 def test_values_that_ascend_are_distinct(values: list[str | None], ascends: bool) -> None:
     assert _ascends(pa.array(values, pa.large_string())) is ascends
+
+
+def test_an_explanation_by_a_large_model_leaves_arrays_in_their_files(
+    fitted: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = fitted.explain("reviewer", "u3").to_dict()
+    monkeypatch.setattr(parts, "LARGE", 50)
+    order: list[str] = []
+
+    def noted(place: Any, name: str) -> None:
+        call = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args: (order.append(name), call(*args))[1])
+
+    noted(signals, "review_ratios")
+    noted(LabelFree, "inputs")
+    loaded = rl.load(folder)
+    assert loaded.explain("reviewer", "u3").to_dict() == said
+    assert order[0] == "review_ratios", "what it takes to find them is free before inputs are read"
+    found, lockstep = loaded.snapshot_.label_free.inputs(0), loaded.snapshot_.signals.lockstep
+    assert found.ranks is not None
+    for array in (found.values, found.ranks.levels, lockstep.boost.scores, lockstep.pull, lockstep.single.data):
+        assert is_mapped(array)
+    assert found.values.flags.f_contiguous, "a column is read by itself"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from core_markets import OPENING, WEEK, honest
+from scipy import sparse
 
 import ringleader as rl
 from ringleader.datasets import marketplace
 from ringleader.errors import SettingsError
+from ringleader.shares.cells import as_share
 from ringleader.signals.lockstep import (
     Lockstep,
     LockstepSettings,
@@ -20,6 +23,8 @@ from ringleader.signals.lockstep import (
     find_lockstep,
     start_rows,
 )
+from ringleader.signals.lockstep.counting import _OnItems
+from ringleader.signals.lockstep.meetings import Meetings
 from ringleader.signals.lockstep.start import components
 from ringleader.tensor.sparse import SparseTensor
 
@@ -193,7 +198,7 @@ def test_no_meeting_vouches_for_itself() -> None:
 def test_nothing_to_find_is_found() -> None:
     alone = SparseTensor.from_arrays([[0, 0], [1, 1], [2, 2]], ["reviewer", "product"])
     lockstep = find_lockstep(alone)
-    assert lockstep.n_pairs == 0 and lockstep.groups == 0 and lockstep.review_scores.tolist() == [0, 0, 0]
+    assert lockstep.graph.nnz == 0 and lockstep.groups == 0 and lockstep.review_scores.tolist() == [0, 0, 0]
     assert start_rows(lockstep, 4, 0) is None
     assert associate(lockstep, [0], [1.0]).tolist() == [0, 0, 0]
     through = associate_through(lockstep, alone, "product", [0, 1], [1.0, -1.0])
@@ -229,6 +234,36 @@ def test_threads_do_not_change_the_answer(threads: int) -> None:
     np.testing.assert_array_equal(one.review_scores, more.review_scores)
     np.testing.assert_array_equal(one.graph.indices, more.graph.indices)
     np.testing.assert_array_equal(one.graph.data, more.graph.data)
+
+
+def test_no_thread_waits_for_another_to_add_what_it_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is held up while it adds; the others bring theirs and go on, and the first one adds it all."""
+    tensor = market()
+    there = as_share(tensor)
+    on_items = _OnItems(there, 0, np.ones(tensor.n_cells, np.bool_))
+    cells = np.arange(tensor.n_cells)
+    none = np.zeros(0, np.int64)
+    meetings = Meetings(none, none.astype(np.int32), none, none.astype(np.int32), 1, none * 1.0, cells, cells, 0, 0)
+    began, go_on = threading.Event(), threading.Event()
+    take = on_items._take
+
+    def slowly(*brought: Any) -> None:
+        began.set()
+        assert go_on.wait(30)
+        take(*brought)
+
+    monkeypatch.setattr(on_items, "_take", slowly)
+    pairs = sparse.csr_array((tensor.shape[0], tensor.shape[0]))
+    first = threading.Thread(target=on_items.add, args=(meetings, cells * 1.0, cells * 2.0, pairs))
+    first.start()
+    assert began.wait(30)
+    for factor in (3.0, 2.0):
+        on_items.add(meetings, cells * factor, cells * 1.0, pairs)  # from this thread, which does not wait
+    assert not on_items.loud.any()
+    go_on.set()
+    first.join(30)
+    np.testing.assert_array_equal(on_items.loud, cells * 3.0)
+    np.testing.assert_array_equal(on_items.louder, cells * 2.0)
 
 
 def test_permuting_ids_permutes_the_result() -> None:
@@ -281,7 +316,7 @@ def test_the_start_hardly_moves_when_a_hundredth_of_the_data_goes() -> None:
 def test_columns_beyond_the_groups_are_small_noise() -> None:
     tensor = market(gang("ring", 5, 3))
     lockstep = find_lockstep(tensor, LockstepSettings(doubt=12, cap=1.0))
-    assert lockstep.n_pairs == RING * (RING - 1) / 2
+    assert lockstep.graph.nnz == RING * (RING - 1)
     rows = start_rows(lockstep, 6, 0)
     assert rows is not None
     assert rows[of(tensor, "ring"), 0].min() > 1

@@ -94,3 +94,11 @@ def test_a_full_disk_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(mapped, "reserve", full)
     with pytest.raises(StorageError, match=r"cannot keep 8 MB in a temporary file: No space left on device; .*TMPDIR"):
         mapped.mapped_array((1_000_000,), np.int64)
+
+
+def test_an_array_in_a_file_is_a_copy_that_nobody_writes_to() -> None:
+    array = np.arange(12.0).reshape(4, 3)
+    copy = mapped.in_file(array)
+    assert is_mapped(copy) and not copy.flags.writeable
+    np.testing.assert_array_equal(copy, array)
+    assert mapped.in_file(copy) is copy

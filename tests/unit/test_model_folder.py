@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 import ringleader as rl
 from ringleader.errors import ModelFileError, StorageError
+from ringleader.runtime.mapped import is_mapped
+from ringleader.snapshot import content
 from ringleader.snapshot import folder as store
 from ringleader.snapshot.pieces import join
 from ringleader.snapshot.place import Folder, Writer
@@ -60,6 +63,31 @@ def test_what_was_opened_can_be_read_whoever_replaces_the_model(model: Path) -> 
     store.save(model, {"x": 2}, [part("state", {"a": np.ones(2)})])
     assert np.array_equal(before.arrays("state")["a"], np.arange(6.0).reshape(2, 3))
     assert before.table("words").num_rows == 2
+
+
+def test_a_mapped_part_takes_no_memory_and_outlives_a_newer_model(tmp_path: Path) -> None:
+    folder, values = tmp_path / "m", np.random.default_rng(0).random((250_000, 8))
+    store.save(folder, {"x": 1}, [part("state", {"a": values})])
+    stored = store.load(folder)
+    tracemalloc.start()
+    found = stored.arrays("state", mapped=True)["a"]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < values.nbytes / 2, "it is checked a piece at a time, and stays in its file"
+    store.save(folder, {"x": 2}, [part("state", {"a": np.ones(2)})])
+    del stored
+    assert is_mapped(found)
+    assert np.array_equal(found, values)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "longer"])
+def test_a_damaged_part_is_not_mapped(model: Path, damage: str) -> None:
+    stored, path = store.load(model), first_file(model, ".safetensors")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= damage == "flip"
+    path.write_bytes({"flip": data, "cut": data[:-1], "longer": data + b" "}[damage])
+    with pytest.raises(ModelFileError, match="damaged"):
+        stored.arrays("state", mapped=True)
 
 
 def test_a_kill_before_the_manifest_leaves_the_last_model(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +194,7 @@ def test_fingerprints_tell_tensors_apart(table: pd.DataFrame) -> None:
 def test_a_column_read_in_batches_is_the_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[object]
 ) -> None:
-    monkeypatch.setattr(store, "TEXTS", 3)
+    monkeypatch.setattr(content, "TEXTS", 3)
     kind = pa.float64() if values and isinstance(values[0], float) else pa.large_string()
     table = pa.table({"value": pa.array(values, kind)})
     stored = store.save(tmp_path / "m", {}, [part("vocabulary-0", table)])

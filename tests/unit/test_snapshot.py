@@ -349,9 +349,21 @@ def test_a_decision_computes_nothing_again_that_no_label_enters(
     assert after.labels_ is not None and len(after.labels_) == len(before.labels_) + 1
 
 
-def test_a_decision_on_one_target_leaves_the_heads_of_others(market: Market) -> None:
+def test_a_decision_on_one_target_leaves_the_heads_of_others(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     two = pd.concat([market.labels, market.labels.assign(target="other")])
     model = market.detector().fit(market.tensor, two)
+    model.save(tmp_path / "m")
+    names: list[str] = []
+    loaded, arrays = rl.load(tmp_path / "m"), model_folder.Stored.arrays
+    read = lambda stored, part, **how: names.append(part) or arrays(stored, part, **how)  # noqa: E731
+    monkeypatch.setattr(model_folder.Stored, "arrays", read)
+    loaded.partial_fit(labels=one_label(loaded)).partial_fit(labels=one_label(loaded, 1)).scores("seller")
+    unread = {f"head_{place}" for place, target in enumerate(loaded.aligned_.targets) if target.name == "other"}
+    assert unread and not unread & set(names)
+    pd.testing.assert_frame_equal(loaded.scores("seller", "other"), model.scores("seller", "other"), check_exact=True)
+    assert unread & set(names) and len(names) == len(set(names))
     before = {(t.mode, t.name): h for t, h in zip(model.aligned_.targets, model.heads_, strict=True)}
     model.partial_fit(labels=one_label(model))
     after = {(t.mode, t.name): h for t, h in zip(model.aligned_.targets, model.heads_, strict=True)}

@@ -89,7 +89,7 @@ def _take_in(
     with stop_signals(), sweep_bar(entries, quiet=VERBOSITY.quiet or as_json) as bar:
         taken = take_in(snapshot, fresh, new_labels, command="update", at=now(), again=again, callback=bar)
     if taken.batch is not None:
-        save(taken.snapshot, model, stored, keep=keep)
+        save(taken.snapshot, model, stored, keep=keep, release=True)
     repeats = []  # what was known before; the rest was said when it was read
     said = (taken.said("--again"), taken.said_of_alike(), taken.said_of_duplicates())
     repeats += [sentence for sentence in said if sentence is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Floats, Frozen, Numbers
 from ringleader.settings import Number, Settings, Whole
 from ringleader.wording import counted, harmless, html_text
 
@@ -38,7 +38,7 @@ class Members(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
+class Core(Frozen):
     """A group in lockstep.
 
     number : from 1, the most significant first.

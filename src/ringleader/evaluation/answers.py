@@ -31,7 +31,7 @@ SEED = 77
 MODES = ("seller", "reviewer")
 COMMAND = "from ringleader.cli import main; main()"
 PYTHON = "from ringleader.evaluation.answers import main; main()"
-IMPORTED = ("duckdb", "pyarrow.dataset", "pyarrow.parquet", "safetensors.numpy", "sklearn.metrics")
+IMPORTED = ("duckdb", "pyarrow.dataset", "pyarrow.parquet", "sklearn.metrics")
 """What the package imports when it first needs it, and a process of a user has done already."""
 
 

@@ -60,6 +60,7 @@ def account(
     k, code = tensor.mode_index(mode), int(snapshot.codes(mode, [entity])[0])
     scorer, wanted = snapshot.scorer(k, target), snapshot.target(k, target)
     own = OwnReviews(tensor, k, code, signals.lockstep.roles(tensor), signals.lockstep.settings)
+    reviews = _reviews(own, signals)  # before inputs are read: what speaks against all reviews needs the memory
     facts = Facts(own, signals, snapshot.label_free.inputs(k), believed(snapshot, own, wanted), wanted)
     contributions = scorer.contributions(np.array([code]))
     speaking_for, against = reasons(facts, contributions)
@@ -86,7 +87,7 @@ def account(
         partners=tuple(_partner(own, about[m.mode], m, i) for m in met for i in range(len(m.codes))),
         partner_count=sum(len(m.strongest(len(m.codes), beyond=BY_CHANCE).codes) for m in all_met),
         cores=tuple(core.number for core in snapshot.cores().of(tensor.modes[k], code)),
-        reviews=_reviews(own, signals),
+        reviews=reviews,
         activity=activity(own),
         ratings=rating_counts(own),
     )

@@ -14,6 +14,7 @@ from ringleader.explain.partners import LEAST_EXPECTED
 from ringleader.explain.parts import loudest_first
 from ringleader.judge import Contributions, Inputs
 from ringleader.kernels.elementary import surprise
+from ringleader.runtime.machine import leave_mapped
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.suspicion import UNSEEN_NAME, ReviewRatios
@@ -39,6 +40,7 @@ def contribution_table(inputs: Inputs, contributions: Contributions, code: int) 
         else:
             row |= {"sentence": SAID.get(name, name), "value": np.nan, "typical": np.nan, "above": np.nan}
         rows.append(row)
+        leave_mapped()  # of a large model a column is in a file
     columns = ["input", "kind", "contribution", "sentence", "value", "typical", "above"]
     table = pd.DataFrame(rows, columns=columns)
     order = np.argsort(-np.abs(table["contribution"].to_numpy(np.float64)), kind="stable")

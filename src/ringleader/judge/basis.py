@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Floats, Frozen, Numbers, frozen
 from ringleader.errors import SettingsError
 from ringleader.kernels.eigen import symmetric_eigen
 from ringleader.kernels.elementary import ndtri
@@ -58,7 +58,7 @@ def checked(features: npt.ArrayLike, names: Sequence[str]) -> Floats:
 
 
 @dataclass(frozen=True)
-class Ranks:
+class Ranks(Frozen):
     """How each input is ranked. A rank u in (0, 1) is kept as its level: u = (level + 1/2) / LEVELS.
 
     offsets : (F + 1,) where the table of each input begins
@@ -74,7 +74,7 @@ class Ranks:
     values: Floats
     places: Floats
     levels: Levels
-    means: dict[int, Floats] = field(default_factory=dict, compare=False, repr=False)
+    means: Mapping[int, Floats] = field(default_factory=dict, compare=False, repr=False)
     peers: Peers = field(default_factory=Alone, compare=False, repr=False)
     counts: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
@@ -113,8 +113,12 @@ class Ranks:
                     own = np.bincount(self.levels[:, j], minlength=LEVELS)
                     counts = np.sum(gather(self.peers, own), axis=0).astype(np.float64)
                     means[j] = times_vector(turned, counts) / n
-            self.means[knots] = means
+            self.know({knots: means})
         return self.means[knots]
+
+    def know(self, means: Mapping[int, Floats]) -> None:
+        """Means by number of knots, which need not be found any more."""
+        object.__setattr__(self, "means", frozen({**self.means, **means}))
 
 
 def _level(u: Floats) -> Levels:
@@ -233,7 +237,7 @@ def _columns(knots: int, precision: Precision) -> tuple[npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Frozen):
     """Which column of the design is what: the intercept, then for each input its slope, then each one's bends.
 
     kind   : (P,) INTERCEPT, LINEAR, BEND, EVIDENCE or ASSOCIATION
@@ -249,7 +253,7 @@ class Layout:
     @cached_property
     def inputs(self) -> Numbers:
         """The inputs that vary, ascending."""
-        return np.unique(self.source[self.source >= 0])
+        return frozen(np.unique(self.source[self.source >= 0]))
 
     def columns(self, j: int) -> tuple[Numbers, Floats]:
         """Where the columns of input ``inputs[j]`` stand, and their table (LEVELS, 1 + knots), not centred."""

@@ -15,13 +15,12 @@ import numpy.typing as npt
 from ringleader.arrays import Floats, Numbers
 from ringleader.errors import LabelError
 from ringleader.judge.basis import ASSOCIATION, BEND, EVIDENCE, LEVELS, LINEAR, Layout, lay_out
-from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances
+from ringleader.judge.head import Head, HeadTable, checked_labels, mean_variances
 from ringleader.judge.posterior import (
     Posterior,
     Prior,
     error_of_mode,
     fit_logistic,
-    learn_variances,
     left_out,
     turn,
 )
@@ -33,7 +32,7 @@ from ringleader.judge.prevalence import (
     picked_by_volume,
     with_floor,
 )
-from ringleader.judge.priors import HeadSettings, at_strength, learning_of, prior_of
+from ringleader.judge.priors import HeadSettings, at_strength, learn_prior, prior_of
 from ringleader.kernels.elementary import exp, log, logaddexp, softmax
 from ringleader.kernels.logistic import fisher_weight
 from ringleader.kernels.tiles import product, vector_times
@@ -58,35 +57,19 @@ INTERVAL_ROUNDS = 10
 go on growing by a percent a round, and no round is the last."""
 
 
-def fit_head(
-    features: npt.ArrayLike,
-    names: Sequence[str],
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    suspicion: npt.ArrayLike | None = None,
-    groups: Sequence[str] | None = None,
-    settings: HeadSettings | None = None,
-) -> Head:
-    """Learn the probability of abuse from the labelled entities of one mode, for one target.
-
-    features  : (n, F) of ALL entities of the mode, any scale, finite
-    codes     : (M,) the labelled entities; values: +1 abusive, -1 not
-    suspicion : (n,) what is believed without labels, higher is worse; what remains where the labels cannot be used
-    groups    : (F,) the kind of each input; inputs of a kind tell the labels' worth of one another
-    """
-    return fit_binary(head_table(features, names, suspicion, groups), codes, values, settings)
-
-
 def fit_binary(
     table: HeadTable, codes: npt.ArrayLike, values: npt.ArrayLike, settings: HeadSettings | None = None
 ) -> Head:
-    """The same from inputs that are ranked already."""
+    """Learn the probability of abuse from the labelled entities of one mode, for one target.
+
+    table : of ALL entities of the mode (``head_table``); the suspicion is what remains where the labels cannot be used
+    codes : (M,) the labelled entities; values: +1 abusive, -1 not
+    """
     settings = settings or HeadSettings()
     ranks, inputs, groups = table.ranks, table.names, table.groups
     known, values = checked_labels(codes, values, table.population.size)
     if not np.isin(values, (-1.0, 1.0)).all():
-        raise LabelError("labels of a binary target must be +1 and -1; for numbers use fit_real_head")
+        raise LabelError("labels of a binary target must be +1 and -1; read numbers with target_kind='real'")
     flows = [j for j, group in enumerate(groups) if group in ASSOCIATION_GROUPS]
     layout = lay_out(ranks, settings.knots, table.suspicion, flows)
     label = (values > 0).astype(np.float64)
@@ -102,8 +85,7 @@ def fit_binary(
         return fit_logistic(rows, label, prior, start, most, turned=turned)
 
     def learn(settings: HeadSettings) -> tuple[Posterior, Prior, bool]:
-        learning = learning_of(layout, settings, groups or None, len(inputs))
-        return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
+        return learn_prior(fit, layout, settings, groups, len(inputs))
 
     for_intervals = settings.replace(
         linear_variance=settings.interval_variance,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, frozen
 from ringleader.errors import WorkerLost
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import label_free_inputs, pack_inputs, unpack_inputs
@@ -66,7 +66,7 @@ class JudgePart(NamedTuple):
     judgements: tuple[Judgement, ...]
     transfers: dict[int, Transfer | None]
     label_inputs: tuple[tuple[tuple[str, ...], dict[str, str], dict[str, str]], ...]
-    means: dict[int, dict[int, Floats]]
+    means: dict[int, Mapping[int, Floats]]
     held: dict[str, dict[str, HeldRows]]
 
 
@@ -105,7 +105,7 @@ class HeldSignals:
             lambda: evidence,
             lambda: lockstep,
             suspicions={mode: _whole([part.suspicions[mode] for part in parts]) for mode in parts[0].suspicions},
-            evidence={mode: mapped_rows([part.evidence[mode] for part in parts]) for mode in parts[0].evidence},
+            evidence={k: frozen(mapped_rows([part.evidence[k] for part in parts])) for k in parts[0].evidence},
             find_strangers=lambda: strangers,
             behaviours={mode: of_mode.behaviour for mode, of_mode in inputs.items()},
         )
@@ -141,10 +141,10 @@ class HeldSignals:
         for mode, means in parts[0].means.items():
             ranks = self.label_free.inputs(mode).ranks
             assert ranks is not None  # label-free inputs are ranked
-            ranks.means.update(means)
+            ranks.know(means)
         judge = Judge(self.label_free, targets, seed=seed, prevalence=prevalence, heads=heads, threads=threads)
         judgements = {
-            index: Judgement(*map(mapped_rows, zip(*(part.judgements[index] for part in parts), strict=True)))
+            index: frozen(Judgement(*map(mapped_rows, zip(*(part.judgements[index] for part in parts), strict=True))))
             for index in heads
         }
         transfers = {mode: _whole_transfer([part.transfers[mode] for part in parts]) for mode in unlabelled}
@@ -262,7 +262,8 @@ def _rows(array: Any, span: tuple[int, int]) -> Any:
 
 
 def _whole(parts: list[Suspicion]) -> Suspicion:
-    return Suspicion(parts[0].names, tuple(mapped_rows(part) for part in zip(*(p.parts for p in parts), strict=True)))
+    whole = tuple(mapped_rows(part) for part in zip(*(p.parts for p in parts), strict=True))
+    return frozen(Suspicion(parts[0].names, whole))
 
 
 def _whole_transfer(parts: list[Transfer | None]) -> Transfer | None:
@@ -270,10 +271,11 @@ def _whole_transfer(parts: list[Transfer | None]) -> Transfer | None:
     if first is None:
         return None
     own = [part for part in parts if part is not None]
-    return first._replace(
+    whole = first._replace(
         neighbours={name: mapped_rows([part.neighbours[name] for part in own]) for name in first.neighbours},
         parts=tuple(mapped_rows(part) for part in zip(*(part.parts for part in own), strict=True)),
     )
+    return frozen(whole)
 
 
 def _label_free(

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, Numbers, frozen, packed_json, unpacked_json
+from ringleader.arrays import Floats, Frozen, Numbers, frozen, packed_json, unpacked_json
 from ringleader.errors import LabelError, SettingsError
 from ringleader.judge.basis import (
     BEND,
@@ -68,7 +68,7 @@ def never_certain(probability: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Frozen):
     """A fitted head.
 
     target_kind    : "binary" (the predictor is log-odds before the floor) or "real" (the value, in the target's unit)
@@ -109,10 +109,6 @@ class Head:
     ranks: Ranks
     layout: Layout
 
-    def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            frozen(getattr(self, name))
-
     @property
     def n_labels(self) -> int:
         return len(self.codes)
@@ -139,7 +135,7 @@ class Head:
         codes = self.codes - self.ranks.first
         own = (codes >= 0) & (codes < len(centre))
         centre[codes[own]], spread[codes[own]] = self.left_out[own], self.left_out_spread[own]
-        return Judgement(*(frozen(end) for end in self._interval(centre, spread)))
+        return frozen(Judgement(*self._interval(centre, spread)))
 
     def _own_moments(self) -> tuple[Floats, Floats]:
         """``moments`` of the population, or of those entities of it whose ranks are here."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Floats, frozen, packed_json, unpacked_json
+from ringleader.arrays import Floats, Frozen, frozen, packed_json, unpacked_json
 from ringleader.judge.basis import Ranks, checked, pack_ranks, rank_all, unpack_ranks
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import DEFAULT_TARGET, Target
@@ -62,7 +62,7 @@ WORDLESS = ("association", "neighbours")
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class Inputs(Frozen):
     """The inputs of one mode.
 
     blocks       : (n_k, F_i) each, finite: the columns, side by side
@@ -79,10 +79,6 @@ class Inputs:
     groups: Mapping[str, str]
     behaviour: Covariates
     ranks: Ranks | None = None
-
-    def __post_init__(self) -> None:
-        for block in self.blocks:
-            frozen(block)
 
     @cached_property
     def values(self) -> Floats:

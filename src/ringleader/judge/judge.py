@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,14 +24,16 @@ from ringleader.judge.population import RankedPopulation, fit_together
 from ringleader.judge.priors import HeadSettings
 from ringleader.judge.real import REAL_SETTINGS, fit_real
 from ringleader.judge.transfer import Transfer, tellers, transfer
+from ringleader.kernels.tiles import load_kernels
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads, using_threads
+from ringleader.runtime.machine import leave_mapped
 from ringleader.runtime.peers import Alone
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import carried, found_once
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
-from ringleader.signals.suspicion import SIDE_BY_SIDE
+from ringleader.signals.suspicion import SIDE_BY_SIDE, beside_each_other
 
 Prevalence = float | Mapping[str, float] | None
 """Share of abusive accounts in the market, or by name of the mode; None where it is to be estimated."""
@@ -64,6 +66,10 @@ class LabelFree:
         if mode not in self._inputs:
             self._inputs[mode] = label_free_inputs(self.signals, mode, self.columns.get(mode))
         return self._inputs[mode]
+
+    def has_inputs(self, modes: Sequence[int]) -> bool:
+        """Whether the inputs of some modes are known, or can be read."""
+        return all(mode in self._inputs for mode in modes)
 
     def release(self, mode: int) -> None:
         """Give the memory of the inputs of a mode back; they are found again when they are asked for."""
@@ -105,6 +111,27 @@ class LabelFree:
             else:
                 self.signals.find_rest()
             Threads().map(lambda find: find(), finders)
+        elif beside:
+            beside_each_other(self.signals.share).map(lambda find: find(), beside)
+
+    def layouts(self, modes: Sequence[int], targets: Sequence[Target]) -> list[Callable[[], object]]:
+        """Calls that find, a piece each, what heads of some modes need besides inputs: the first of a process waits for
+        compiled kernels, the folder of the model and graphs, and there need be no order among these.
+        """
+
+        def pairs_or_entities(mode: int) -> object:
+            return self.ties.pairs() if mode == self.signals.actor else self.ties.entities(mode)
+
+        def shared(mode: int) -> object:
+            return self.ties.shared(mode, self.ties.partner(mode), Flow().restart)
+
+        labelled = {target.mode for target in targets}
+        finders: list[tuple[Callable[[int], object], Iterable[int]]] = [
+            (pairs_or_entities, sorted(labelled, key=lambda mode: mode != self.signals.actor)),  # the longest first
+            (self.ranks, modes),
+            (shared, modes),
+        ]
+        return [load_kernels, *(partial(find, mode) for find, of in finders for mode in of)]
 
 
 class Judge:
@@ -187,7 +214,9 @@ class Judge:
 
         # Two at once in a thread each: to go through a graph with half of the columns takes most of the time of all.
         flows = [_in_one_thread(let_flow_first), _in_one_thread(let_flow)] if always else [let_flow]
-        self.label_free.find_inputs(modes, flows)
+        several = beside_each_other(self.signals.share).count > 1 and self.label_free.has_inputs(modes)
+        layouts = self.label_free.layouts(modes, wanted) if several else [load_kernels]
+        self.label_free.find_inputs(modes, [*layouts, *flows])
         inputs = self.inputs(target.mode, target.name, always)
         table = self._table(target, inputs)
         head = self._fit(target, table)
@@ -220,12 +249,15 @@ class Judge:
                 for index, target in enumerate(targets)
                 if target.name in same and indices[target.mode, target.name] in self._heads
             }
-        heads = {new: self._heads[old] for new, old in unchanged.items()}
+        heads = carried(self._heads, unchanged)
         judge = Judge(
             label_free, targets, seed=self.seed, prevalence=self.prevalence, heads=heads, threads=self.threads
         )
-        judgements = {new: self._judgements[old] for new, old in unchanged.items() if old in self._judgements}
-        judge.take_over(judgements, {}, {new: self.head_inputs(old) for new, old in unchanged.items()})
+        for old in unchanged.values():
+            if old not in self._head_inputs:
+                self.head_inputs(old)  # found while this judge has what it needs for them
+        judgements = {new: old for new, old in unchanged.items() if old in self._judgements}
+        judge.take_over(carried(self._judgements, judgements), {}, carried(self._head_inputs, unchanged))
         return judge
 
     def _table(self, target: Target, inputs: Inputs) -> HeadTable:
@@ -279,6 +311,7 @@ class Judge:
 
     def _find_inputs(self, mode: int, wanted: Sequence[Target], neighbours: bool) -> Inputs:
         ties = self.label_free.ties
+        leave_mapped()  # the flow of labels needs the memory
         inputs = with_association(self.label_free.inputs(mode), ties, mode, wanted, self.seed)
         if neighbours:
             return with_neighbours(inputs, ties, mode, wanted[0], self._first_round(wanted[0].name, wanted))
@@ -291,6 +324,14 @@ class Judge:
             neighbours = reads_neighbours(self.head(index).names)
             self._head_inputs[index] = self.inputs(target.mode, target.name, neighbours)
         return self._head_inputs[index]
+
+    def release(self, mode: int) -> None:
+        """Give the memory of the inputs of a mode back; they are found again when they are asked for."""
+        self.label_free.release(mode)
+        self._inputs = {key: inputs for key, inputs in self._inputs.items() if key[0] != mode}
+        for index, target in enumerate(self.targets):
+            if target.mode == mode:
+                self._head_inputs.pop(index, None)
 
     def _first_round(self, name: str, wanted: Sequence[Target]) -> FirstRound:
         if name not in self._first_rounds:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Bools, Floats, Numbers
+from ringleader.arrays import Bools, Floats, Numbers, frozen
 from ringleader.judge.basis import Ranks, lay_out, rank_all, side_by_side
 from ringleader.judge.inputs import Inputs, associations, wording
 from ringleader.judge.population import RankedPopulation, believe_together
@@ -60,8 +60,8 @@ class FirstRound(NamedTuple):
     fold    : (n_k,) the fold of each labelled entity, -1 for the others
     """
 
-    beliefs: dict[int, Floats]
-    fold: dict[int, Numbers]
+    beliefs: Mapping[int, Floats]
+    fold: Mapping[int, Numbers]
 
 
 def reads_neighbours(names: Iterable[str]) -> bool:
@@ -91,7 +91,7 @@ def first_round(
     beliefs: dict[int, list[Floats]] = {k: [] for k in modes}
     for (target, _), believed in zip(pieces, threads.map(believe, pieces), strict=True):
         beliefs[target.mode].append(believed)
-    return FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold)
+    return frozen(FirstRound({k: np.stack(columns, axis=1) for k, columns in beliefs.items()}, fold))
 
 
 def first_flows(

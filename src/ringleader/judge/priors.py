@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
+from ringleader.arrays import Floats
 from ringleader.judge.basis import ASSOCIATION, EVIDENCE, INTERCEPT, LINEAR, Layout
-from ringleader.judge.posterior import Learning, Prior
+from ringleader.judge.posterior import Learning, Posterior, Prior, learn_variances
 from ringleader.settings import Flag, Number, Settings, Whole
 
 
@@ -111,7 +112,22 @@ def prior_of(layout: Layout, settings: HeadSettings) -> Prior:
     return Prior(mean, variance)
 
 
-def learning_of(layout: Layout, settings: HeadSettings, groups: Sequence[str] | None, width: int) -> Learning:
+def learn_prior(
+    fit: Callable[[Prior, Floats, bool], Posterior],
+    layout: Layout,
+    settings: HeadSettings,
+    groups: Sequence[str],
+    inputs: int,
+) -> tuple[Posterior, Prior, bool]:
+    """``learn_variances`` of the columns of a layout, from the variances that the settings give.
+
+    groups : the kinds of the inputs, where they are known; inputs : how many there are
+    """
+    learning = _learning_of(layout, settings, groups or None, inputs)
+    return learn_variances(fit, prior_of(layout, settings), layout.kind, layout.source, learning)
+
+
+def _learning_of(layout: Layout, settings: HeadSettings, groups: Sequence[str] | None, width: int) -> Learning:
     inputs = max(len(layout.inputs), 1)
     group = np.zeros(width, np.int64)
     if groups is not None:

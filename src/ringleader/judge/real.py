@@ -6,7 +6,6 @@ expected value, not for one noisy observation of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -15,9 +14,9 @@ import numpy.typing as npt
 from ringleader.arrays import Floats
 from ringleader.errors import SettingsError
 from ringleader.judge.basis import lay_out
-from ringleader.judge.head import Head, HeadTable, checked_labels, head_table, mean_variances, without_own
-from ringleader.judge.posterior import LEAST_LEFT, Posterior, Prior, covariance_root, fit_linear, learn_variances
-from ringleader.judge.priors import HeadSettings, learning_of, prior_of
+from ringleader.judge.head import Head, HeadTable, checked_labels, mean_variances, without_own
+from ringleader.judge.posterior import LEAST_LEFT, Posterior, Prior, covariance_root, fit_linear
+from ringleader.judge.priors import HeadSettings, learn_prior, prior_of
 from ringleader.kernels.tiles import product
 
 NOISE, NOISE_WORTH = 0.5, 2.0
@@ -27,27 +26,13 @@ REAL_SETTINGS = HeadSettings(linear_variance=0.5, spline_variance=0.2, worth=1.0
 """Numbers say more than labels of two kinds, so their variances are learned with less of a prior."""
 
 
-def fit_real_head(
-    features: npt.ArrayLike,
-    names: Sequence[str],
-    codes: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    suspicion: npt.ArrayLike | None = None,
-    groups: Sequence[str] | None = None,
-    settings: HeadSettings | None = None,
-) -> Head:
-    """Learn a number for every entity of a mode from the labelled ones; arguments as ``fit_head``.
-
-    The suspicion is one more input here: nobody knows beforehand which way it counts.
-    """
-    return fit_real(head_table(features, names, suspicion, groups), codes, values, settings)
-
-
 def fit_real(
     table: HeadTable, codes: npt.ArrayLike, values: npt.ArrayLike, settings: HeadSettings | None = None
 ) -> Head:
-    """The same from inputs that are ranked already."""
+    """Learn a number for every entity of a mode from the labelled ones; arguments as ``fit_binary``.
+
+    The suspicion is one more input here: nobody knows beforehand which way it counts.
+    """
     settings = settings or REAL_SETTINGS
     ranks = table.ranks
     known, value = checked_labels(codes, values, table.population.size)
@@ -71,8 +56,7 @@ def fit_real(
             noise = float((error + NOISE_WORTH * NOISE) / (len(aim) + NOISE_WORTH))
             return posterior
 
-        learning = learning_of(layout, settings, table.groups or None, len(table.names))
-        posterior, prior, settled = learn_variances(fit, prior, layout.kind, layout.source, learning)
+        posterior, prior, settled = learn_prior(fit, layout, settings, table.groups, len(table.names))
         noise = used  # what the posterior was made with; the update after it would not fit to it
         root = covariance_root(rows, np.full(len(rows), 1 / noise), prior) * unit
         note = f"additive model of {len(known)} values"

@@ -7,12 +7,12 @@ mean guilt. The rules were chosen by benchmarks/transfer.py (docs/detection.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ringleader.arrays import Bools, Floats
+from ringleader.arrays import Bools, Floats, frozen
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs, wording
 from ringleader.judge.neighbours import PREFIX, mean_of_met
@@ -45,8 +45,8 @@ class Transfer(NamedTuple):
     """
 
     target: str
-    neighbours: dict[str, Floats]
-    descriptions: dict[str, str]
+    neighbours: Mapping[str, Floats]
+    descriptions: Mapping[str, str]
     names: tuple[str, ...]
     parts: tuple[Floats, ...]
     note: str
@@ -113,7 +113,8 @@ def transfer(signals: Signals, mode: int, heads: Sequence[tuple[Target, Head, Ju
         f"no labels of this mode: the suspicion, and for {share:.0%} how suspected its {others} are, some of "
         "whom are labelled; it is not a probability"
     )
-    return Transfer(taught[0][0].name, neighbours, descriptions, (*own.names, *neighbours), tuple(parts), note)
+    names = (*own.names, *neighbours)
+    return frozen(Transfer(taught[0][0].name, neighbours, descriptions, names, tuple(parts), note))
 
 
 def _believed(head: Head, judgement: Judgement) -> Floats:

@@ -167,11 +167,11 @@ def plan_blocks(
         read_only(np.asarray(drawn_begins, np.int64)),
         read_only(np.asarray(drawn_ends, np.int64)),
         read_only(drawn_cells),
-        ones if scale is None else scale,
-        ones if rate is None else rate,
-        chunks,
-        first_chunk,
-        tasks,
+        read_only(ones if scale is None else scale),
+        read_only(ones if rate is None else rate),
+        read_only(chunks),
+        read_only(first_chunk),
+        read_only(tasks),
         dual,
     )
 

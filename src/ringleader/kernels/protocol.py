@@ -280,6 +280,28 @@ def get_backend(name: str = "numba", threads: int | None = None) -> Backend:
     return BACKENDS[name](threads if threads else processors())
 
 
+class _Awaited:
+    """Stands for a backend, which is made when something is asked of it."""
+
+    def __init__(self, name: str, threads: int | None) -> None:
+        self._arguments = name, threads
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.__dict__.setdefault(name, getattr(get_backend(*self._arguments), name))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Awaited, self._arguments
+
+
+def awaited_backend(name: str, threads: int | None = None) -> Backend:
+    """``get_backend`` of one that nothing can be wrong with: loaded when it is first used, and not at all where labels
+    alone are taken in.
+    """
+    return cast(Backend, _Awaited(name, threads)) if name == "numba" else get_backend(name, threads)
+
+
 def loaded_kernels() -> Backend | None:
     """The compiled backend where something has loaded it. None where nothing has: whoever only asks a stored model need
     not wait for it, nor give it 80 MB.

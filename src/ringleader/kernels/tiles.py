@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ringleader.arrays import Floats, Numbers
 from ringleader.kernels.layout import read_only
+from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import Threads
 
 TILE = 48
@@ -150,8 +152,9 @@ def graph_times(graph: Any, numbers: Floats) -> Floats:
 
     if len(numbers) != graph.shape[1] or numbers.shape[1] % LANES:
         raise ValueError(f"a graph of shape {graph.shape} times numbers of shape {numbers.shape}")
-    made = np.zeros((graph.shape[0], numbers.shape[1]))
-    product_of = graphs.by_rows if graph.format == "csr" else graphs.by_columns
+    by_rows, shape = graph.format == "csr", (graph.shape[0], numbers.shape[1])
+    made = np.empty(shape) if by_rows else np.zeros(shape)
+    product_of = graphs.by_rows if by_rows else graphs.by_columns
     parts = (graph.indptr, graph.indices, graph.data, np.asarray(numbers, np.float64))
     product_of(*(read_only(np.ascontiguousarray(part)) for part in parts), made)
     return made
@@ -169,6 +172,15 @@ def graph_through(graph: Any, numbers: Floats) -> Floats:
     parts = (graph.indptr, graph.indices, graph.data, np.asarray(numbers, np.float64))
     graphs.through_rows(*(read_only(np.ascontiguousarray(part)) for part in parts), made)
     return made
+
+
+def load_kernels() -> None:
+    """Have the compiled kernels loaded that heads and flows need: the first of a process takes as long as hundreds."""
+    get_backend()
+    factor = inverse_factor(np.eye(FEW + 1))
+    for graph in (sparse.csr_array(factor), sparse.csc_array(factor)):
+        graph_times(graph, np.ones((len(factor), LANES)))
+    gram(factor, np.ones(len(factor)))
 
 
 def outer_products(edges: Numbers, left: Floats, right: Floats) -> Floats:

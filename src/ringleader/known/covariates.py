@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ringleader.arrays import Floats
+from ringleader.arrays import Floats, frozen
 from ringleader.errors import InputError
 from ringleader.known.labels import LARGEST
 from ringleader.tables.rows import table_rows
@@ -41,12 +41,17 @@ class AlignedCovariates(NamedTuple):
 class UserCovariates:
     """One row per (mode, entity), the columns as floats, NaN where a field was empty."""
 
-    table: pd.DataFrame
+    _table: pd.DataFrame
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A copy of the table."""
+        return self._table.copy()
 
     def align(self, tensor: SparseTensor) -> AlignedCovariates:
         modes: dict[int, ModeCovariates] = {}
         unknown: dict[str, int] = {}
-        for mode, rows in self.table.groupby("mode", sort=False):
+        for mode, rows in self._table.groupby("mode", sort=False):
             if mode not in tensor.modes:
                 raise InputError(
                     f"the covariates name mode {mode!r}; the reviews have {', '.join(map(repr, tensor.modes))}"
@@ -65,7 +70,7 @@ class UserCovariates:
             values = values[:, known]
             values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
             modes[k] = ModeCovariates(tuple(columns.columns[known]), values)
-        return AlignedCovariates(modes, unknown)
+        return frozen(AlignedCovariates(modes, unknown))
 
 
 def read_covariates(source: Any, *, encoding: str | None = None) -> UserCovariates:

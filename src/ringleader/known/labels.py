@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Frozen, frozen
 from ringleader.errors import LabelError
 from ringleader.known.holdout import Profile, draw_evenly
 from ringleader.tables.rows import table_rows
@@ -55,7 +56,7 @@ class Label(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AlignedLabels:
+class AlignedLabels(Frozen):
     """Labels as codes of a tensor. ``unknown`` counts the labelled entities per mode that the tensor has not."""
 
     targets: tuple[Target, ...]
@@ -75,6 +76,9 @@ class Labels:
     target_kind: TargetKind = "binary"
     repeated: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "skipped", frozen(self.skipped))
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Codes, Factors, Floats, Numbers
+from ringleader.arrays import Codes, Factors, Floats, Frozen, Numbers
 from ringleader.counters import GOLDEN, mixed, stream_key, uniforms
 from ringleader.errors import LabelError, SettingsError
 from ringleader.kernels.checks import check_tuples
 from ringleader.kernels.elementary import log
 from ringleader.kernels.layout import EM, FISHER, NEWTON, STATISTICS, Blocks, Rule, read_only
-from ringleader.kernels.protocol import Backend, get_backend, unavailable
+from ringleader.kernels.protocol import Backend, awaited_backend, unavailable
 from ringleader.known.labels import Target
 from ringleader.model.config import ModelConfig
 from ringleader.runtime.mapped import pieces
@@ -27,7 +27,7 @@ HELDOUT_STREAM = -1  # sweeps count from 0 up; other uses of the counter from -1
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Frozen):
     """What a fit works on; nothing changes it. ``build_problem`` makes and checks it."""
 
     tensor: SparseTensor
@@ -163,7 +163,7 @@ def with_targets(problem: Problem, targets: Sequence[Target]) -> Problem:
 def _backend(config: ModelConfig) -> Backend:
     """The backend of the settings. A model that was fitted on a GPU answers, and takes reviews in, without one too."""
     name = config.backend
-    return get_backend("numba" if name == "cuda" and unavailable(name) else name, config.threads or None)
+    return awaited_backend("numba" if name == "cuda" and unavailable(name) else name, config.threads or None)
 
 
 def _fixed(drawn: Codes, tensor: SparseTensor, config: ModelConfig) -> Codes:

@@ -55,6 +55,9 @@ DO_NOT_NEED = 4
 MAPPED_FROM_OPTION, MAPPED_FROM = -3, 8 << 20
 HEAPS_OPTION, HEAPS = -8, 2
 """M_MMAP_THRESHOLD, bytes from which an array has memory of its own; M_ARENA_MAX, heaps of all threads."""
+IN_HEAP, KEPT_OPTION, KEPT = 32 << 20, -1, 192 << 20
+"""Bytes up to which the heap of all threads has arrays, the most that the library takes; M_TRIM_THRESHOLD, bytes at the
+end of the heap that stay when they are free: what two threads have at once of arrays that come and go."""
 
 MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 """Temporary files that are mapped into the memory of this process (``runtime/mapped.py``)."""
@@ -241,11 +244,14 @@ def share_heap() -> None:
     """From now on, have the C library of Linux keep one heap for all threads: for whoever has the process to himself.
 
     With one for each, memory that one thread has freed is of no use to the others: a new review in a market of a
-    million took 0.3 GB more, and the system cleared twice as many pages for it (docs/performance.md).
+    million took 0.3 GB more, and the system cleared twice as many pages for it (docs/performance.md). Arrays of some
+    megabytes, which come and go in every loop, have their memory in it from the first one on.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(HEAPS_OPTION, 1)
+            library = ctypes.CDLL(None)
+            for option, value in ((HEAPS_OPTION, 1), (MAPPED_FROM_OPTION, IN_HEAP), (KEPT_OPTION, KEPT)):
+                library.mallopt(option, value)
 
 
 def return_large_arrays() -> None:

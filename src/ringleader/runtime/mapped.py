@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import Array
+from ringleader.arrays import Array, frozen
 from ringleader.errors import StorageError
 from ringleader.runtime.machine import MAPPED, leave_mapped, leave_shared, reserve
 
@@ -57,6 +57,11 @@ def mapped_rows(parts: Sequence[Array], folder: str | os.PathLike[str] | None = 
         copy_rows(part, whole[first : first + len(part)])
         first += len(part)
     return whole
+
+
+def in_file(array: Array) -> Array:
+    """A copy of an array in a file, which nobody writes to; one that is in a file is itself."""
+    return array if is_mapped(array) else frozen(mapped_rows([array]))
 
 
 def mapped_stack(arrays: Sequence[Array]) -> Array:

@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ringleader.errors import ClusterError
+from ringleader.runtime.machine import memory_limit
 from ringleader.wording import counted
 
 Processors = Sequence[int]
 """The processors of each node."""
+WORKER_MEMORY = 200 * 10**6
+"""Bytes of a worker of its own, before it has any data; pages of libraries, which the processes of a machine share, not
+among them."""
 
 
 def capacity(processors: Processors, threads: int) -> int:
@@ -41,6 +45,16 @@ def reduced(processors: Processors, workers: int, threads: int | None) -> tuple[
     """Workers and threads of each where nodes are gone: as many as fit, up to those asked for. None for 0 workers."""
     there = min(workers, capacity(processors, threads or 1))
     return there, threads or most_threads(processors, max(there, 1))
+
+
+def check_memory(workers: int | None) -> None:
+    """Refuses more workers on this machine than it has memory for; None for those of other machines."""
+    most = memory_limit() // WORKER_MEMORY
+    if workers is not None and workers > max(most, 1):
+        raise ClusterError(
+            f"{workers:,} workers need at least {workers * WORKER_MEMORY / 1e9:.1f} GB, and this machine gives "
+            f"{memory_limit() / 1e9:.1f} GB: ask for at most {most:,} with --workers, or name a larger cluster"
+        )
 
 
 def _too_few(processors: Processors, workers: int, threads: int, there: int) -> str:

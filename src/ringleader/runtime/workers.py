@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
-from ringleader.errors import ClusterError, RunWarning, WorkerLost, warn_of
+from ringleader.errors import ClusterError, RunWarning, SettingsError, WorkerLost, warn_of
 
 ATTEMPTS = 3
 """How often work is tried where workers are lost; then the fit stops, and its checkpoint stays."""
@@ -49,6 +49,8 @@ def started(runtime: Runtime | None) -> Iterator[Workers | None]:
     """The workers of a runtime, for as long as the block runs; None where there is none."""
     if runtime is None:
         yield None
+    elif not callable(getattr(runtime, "start", None)):
+        raise SettingsError(f"runtime is {runtime!r}; choose None for this process, or a cluster such as rl.Ray()")
     else:
         with runtime.start() as workers:
             yield workers

@@ -64,7 +64,7 @@ class CellShare:
     ) -> None:
         self.tensor, self.mode = tensor, mode
         self.peers: Peers = Alone() if peers is None else peers
-        self.bounds = bounds or tuple(np.array([0, size], np.int64) for size in tensor.shape)
+        self.bounds = frozen(bounds or tuple(np.array([0, size], np.int64) for size in tensor.shape))
         self.n_cells = tensor.n_cells if n_cells is None else n_cells
         self._home = self
         self._dealt: dict[int, CellShare] = {}
@@ -211,7 +211,7 @@ class CellShare:
         """Of each cell held here the run of its entity, and how many runs there are here."""
         runs = self._runs(self.mode)
         if self._cell_runs is None:
-            self._cell_runs = runs.of(self.own_codes(self.mode)).astype(np.int16)
+            self._cell_runs = frozen(runs.of(self.own_codes(self.mode)).astype(np.int16))
         return self._cell_runs, runs.count
 
     def joined(self, sums: Floats) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ringleader.arrays import Array, Bools, Floats, Numbers
+from ringleader.arrays import Array, Bools, Floats, Numbers, frozen
 from ringleader.kernels.protocol import get_backend
 from ringleader.kernels.tiles import LANES, graph_through, graph_times
 from ringleader.runtime.peers import Peers
@@ -33,6 +33,7 @@ class OwnedRows:
         if peers.count > 1:
             parts = matrix.data, self._lookup.places(matrix.indices), matrix.indptr
             self.matrix = sparse.csr_array(parts, shape=(matrix.shape[0], self._lookup.count))
+        frozen((self.matrix, columns))
 
     def __matmul__(self, numbers: Floats) -> Floats:
         """(n_own, ...) from (m_own, ...): each process gives the numbers of its own entities."""

@@ -21,6 +21,7 @@ from ringleader.kernels.layout import (
     Terms,
     View,
     plan_blocks,
+    read_only,
 )
 from ringleader.kernels.protocol import DivisibleBackend
 from ringleader.kernels.tree import TreeNodes, join_nodes, whole_nodes
@@ -248,7 +249,7 @@ class Part:
             self._sweep_together(mode, rule, rate, terms, statistics, cavity)
             return
         blocks = self._blocks(mode)
-        blocks = blocks._replace(rate=np.full(len(blocks.entities), rate))
+        blocks = blocks._replace(rate=read_only(np.full(len(blocks.entities), rate)))
         self.backend.sweep_blocks(self._view(mode), blocks, rule, terms, statistics, cavity)
         last = mode == config.contrast
         if not last or config.learn_lambda or config.track_objective or config.heldout:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ringleader.arrays import Floats, Numbers
-from ringleader.kernels.layout import Rule, Statistics, Terms
+from ringleader.kernels.layout import Rule, Statistics, Terms, read_only
 from ringleader.model.negatives import draw_sweep, group_negatives, view_of
 from ringleader.model.priors import labelled_evidence, labelled_rows
 from ringleader.model.problem import Problem
@@ -63,7 +63,7 @@ class WholeShare:
         drawn = group_negatives(self.problem, self.tuples) if mode == self.problem.config.contrast else None
         blocks = self.problem.blocks(mode, drawn, self._entities(mode))
         if rate != 1.0:  # what they are planned with
-            blocks = blocks._replace(rate=np.full(len(blocks.entities), rate))
+            blocks = blocks._replace(rate=read_only(np.full(len(blocks.entities), rate)))
         self.problem.backend.sweep_blocks(self.view, blocks, rule, terms, statistics, cavity)
 
     def labelled_rows(self, target: int) -> Floats:

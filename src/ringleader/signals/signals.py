@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from ringleader.arrays import Bools, Floats, frozen
+from ringleader.runtime.machine import return_memory
+from ringleader.runtime.mapped import in_file
 from ringleader.runtime.remembered import found_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
@@ -74,8 +76,7 @@ class Signals:
     @found_once
     def reviews(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
-        evidence = self._find_evidence()
-        return ReviewEvidence(*map(frozen, evidence))
+        return self._find_evidence()
 
     @found_once
     def lockstep(self) -> Lockstep:
@@ -85,10 +86,7 @@ class Signals:
     @found_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
-        crowds = self._compute_strangers() if self._find_strangers is None else self._find_strangers()
-        for array in crowds:
-            frozen(array)
-        return crowds
+        return self._compute_strangers() if self._find_strangers is None else self._find_strangers()
 
     def _compute_strangers(self) -> Strangers:
         settings = self.lockstep.settings
@@ -97,7 +95,10 @@ class Signals:
     @found_once
     def ratios(self) -> ReviewRatios:
         """What speaks against every review, by the way it may have been bought."""
-        return review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
+        ratios = review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
+        if self.tensor.n_cells > SIDE_BY_SIDE:
+            return_memory()  # what it took to find them
+        return ratios
 
     @found_once
     def counts_lead(self) -> bool:
@@ -112,7 +113,7 @@ class Signals:
     @found_once
     def crowd(self) -> Floats:
         """How far the counts around every review exceed what their margins expect."""
-        return frozen(review_crowd(self.share))
+        return review_crowd(self.share)
 
     @found_once
     def loudest_campaigns(self) -> tuple[float, float]:
@@ -150,13 +151,27 @@ class Signals:
         """Find what the inputs of all modes are made of besides, once ``find_all`` is done."""
         _ = self.ratios, self.not_attacks, self.counts_lead and self.crowd
 
+    def lay_aside(self) -> None:
+        """Find what is known of each of many reviews, and move it to temporary files: what follows needs the memory."""
+        if self.tensor.n_cells <= SIDE_BY_SIDE:
+            return
+        self.find_all(())
+        self.find_rest()
+        known = self.__dict__  # where ``found_once`` has them
+        reviews = known["reviews"] = ReviewEvidence(*map(in_file, self.reviews))
+        known["strangers"] = Strangers(**{name: in_file(column) for name, column in self.strangers._asdict().items()})
+        known["ratios"] = ReviewRatios(*map(in_file, self.ratios))
+        lockstep = known["lockstep"] = self.lockstep.in_files()
+        self._find_evidence, self._find_lockstep = (lambda: reviews), (lambda: lockstep)
+        return_memory()
+
     def evidence(self, mode: int) -> Floats:
         """Popularity-corrected evidence of every entity of a mode, (n_k,)."""
         shrink = SHRINK_REVIEWS if mode == self.actor else 0.0
         return _once(
             self._evidence,
             mode,
-            lambda: frozen(entity_evidence(self.share, self.reviews.evidence, mode, shrink=shrink)),
+            lambda: entity_evidence(self.share, self.reviews.evidence, mode, shrink=shrink),
         )
 
     def suspicion(self, mode: int) -> Suspicion:
@@ -176,7 +191,8 @@ class Signals:
         """
         ways = self._ways.pop(mode, None)
         if ways is None:
-            ways = entity_ways(self.share, mode, self.ratios, None if mode == self.actor else self.not_attacks)
+            fair = None if mode == self.actor else self.not_attacks
+            ways = frozen(entity_ways(self.share, mode, self.ratios, fair))
             if mode not in self._suspicions and self.tensor.n_cells <= SIDE_BY_SIDE:
                 self._ways[mode] = ways  # for the suspicion or the inputs, whichever asks next
         return {**ways, CROWD_NAME: self._entity_crowd(mode)} if self.counts_lead else ways
@@ -203,5 +219,5 @@ class Signals:
 def _once(known: dict[int, T], key: int, find: Callable[[], T]) -> T:
     """The value of a key; two threads that ask at once may both find it, and get the same."""
     if key not in known:
-        known[key] = find()
+        known[key] = frozen(find())
     return known[key]

@@ -125,10 +125,7 @@ def review_ratios(
     """What speaks against every review; of the cells held here, as reviews, lockstep and strangers are."""
     fair = not_attacks(cells, lockstep)
     attack = np.where(fair, 0.0, np.maximum(lockstep.crowded_attacks, strangers.ratios))
-    spread = np.where(
-        reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
-    )
-    beyond_taste = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
+    agrees = _beyond_taste(reviews, lockstep)
     beside, items = beside_each_other(as_share(cells)), _items(cells, lockstep)
     gathered: list[list[GatheredPlaces]] | None = None
     if beside.count > 1 and items:  # else they are gathered again, so that one position at a time has memory
@@ -138,10 +135,19 @@ def review_ratios(
     finders = [lambda: broad_lockstep(cells, lockstep), lambda: unexplained(cells, lockstep, of_first)]
     broad, unlikely = beside.map(lambda find: find(), finders)
     together = broad * unlikely
-    agrees = np.minimum(excess(beyond_taste), EVIDENCE_MOST)
+    del broad, unlikely  # campaigns need the memory
     ways = together, np.where(fair, strangers.ratios, 0.0), attack, agrees, np.zeros(len(attack))
     ratios = ReviewRatios(*(frozen(np.asarray(part, np.float64)) for part in ways))
     return ratios._replace(campaign=frozen(campaigns(cells, lockstep, ratios.loudness(), gathered)))
+
+
+def _beyond_taste(reviews: ReviewEvidence, lockstep: Lockstep) -> Floats:
+    """What the model says of each review beyond noise and the taste of its author, at most ``EVIDENCE_MOST``."""
+    spread = np.where(
+        reviews.evidence > 0, reviews.left_out / np.where(reviews.evidence > 0, reviews.evidence, 1.0), 1.0
+    )
+    beyond = np.maximum(reviews.left_out - TASTE * lockstep.pull, 0.0) / spread
+    return np.minimum(excess(beyond), EVIDENCE_MOST)
 
 
 def broad_lockstep(cells: SparseTensor | CellShare, lockstep: Lockstep) -> Floats:

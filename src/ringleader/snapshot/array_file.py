@@ -1,12 +1,13 @@
-"""Named arrays as a safetensors file, written a piece at a time: no array is in memory once more while it is written.
+"""Named arrays as a safetensors file, written a piece at a time, and read where they lie: none is in memory once more.
 
 The library writes from bytes, so that a process would have a copy of every array; of arrays in mapped files it would
-have all of them in memory.
+have all of them in memory. It reads into copies too; here arrays are read where the content of the file is.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ KINDS = {
 }
 """Names of types in the file, in the order in which arrays lie there: the largest numbers first, so that all are
 aligned. Arrays of one type are in the order of their names."""
+NAMES = {kind: name for name, kind in KINDS.items()}
 ALIGNED = 8
 LARGE_BLOCK = 2**23
 """Bytes of rows from which the memory in which they may have come is let go of behind them."""
@@ -64,3 +66,32 @@ def write_arrays(arrays: Mapping[str, npt.NDArray[Any] | RowBlocks], path: str) 
                     file.write(part.reshape(-1).view(np.uint8).data)
                 if rows.nbytes >= LARGE_BLOCK:
                     leave_shared()  # in which it came
+
+
+def read_arrays(content: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a file, as views of its content: its memory is theirs. What is no such file is a ``ValueError``.
+
+    Same as: ``safetensors.numpy.load(content.tobytes())``
+    """
+    size = int.from_bytes(content[:8].tobytes(), "little")
+    if len(content) < 8 or size > len(content) - 8:
+        raise ValueError("its header is longer than the file")
+    about = json.loads(content[8 : 8 + size].tobytes())
+    if not isinstance(about, dict):
+        raise ValueError("its header names no arrays")
+    about.pop("__metadata__", None)
+    arrays, end = {}, 0
+    for name, array in sorted(about.items(), key=lambda item: tuple(item[1]["data_offsets"])):
+        (first, last), shape = array["data_offsets"], array["shape"]
+        if not all(type(number) is int and number >= 0 for number in (first, last, *shape)):
+            raise ValueError(f"the size of {name} is no whole number")
+        kind = np.dtype(NAMES[array["dtype"]]).newbyteorder("<")
+        if first != end or last - first != math.prod(shape) * kind.itemsize:
+            raise ValueError(f"{name} does not lie where it should")
+        part, end = content[8 + size + first : 8 + size + last], last
+        # Files of others need not be aligned; what is not would be read slowly, or not at all by compiled kernels.
+        part = part if not part.ctypes.data % kind.itemsize else part.copy()
+        arrays[name] = part.view(kind).reshape(shape)
+    if 8 + size + end != len(content):
+        raise ValueError("it does not end where its arrays do")
+    return arrays

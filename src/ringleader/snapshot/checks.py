@@ -18,6 +18,7 @@ from ringleader.arrays import NamedArrays, unpacked_json
 from ringleader.errors import ModelFileError, RingleaderError
 from ringleader.known.labels import Labels, Target
 from ringleader.model.state import State
+from ringleader.runtime.mapped import pieces
 from ringleader.snapshot.place import Place
 from ringleader.tensor.sparse import SparseTensor
 from ringleader.tensor.vocabulary import Vocabulary
@@ -144,8 +145,8 @@ def check_part(part: str, arrays: NamedArrays, tensor: SparseTensor, entities: i
             b is None or a == lengths[b] for a, b in zip(array.shape, shape, strict=True)
         )
         require(fits and array.dtype.kind == KINDS.get(name, "f"), f"{name} of {part} has a wrong shape or type")
-        finite = array.dtype.kind != "f" or not array.size or np.isfinite([array.min(), array.max()]).all()
-        require(bool(finite), f"{name} of {part} is not finite")
+        finite = array.dtype.kind != "f" or all(np.isfinite(array[some]).all() for some in pieces(array))
+        require(finite, f"{name} of {part} is not finite")
     if kind == "suspicion":
         require(len(arrays["parts"]) == len(unpacked_json(arrays["names"])) > 0, f"{part} lacks some parts")
     if kind == "transfer" and "none" not in arrays:

@@ -8,7 +8,6 @@ files they name; ``unfinished.json`` is a fit that will replace the model when i
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -18,16 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors.numpy import load as load_arrays
 
-from ringleader.arrays import NamedArrays
+from ringleader.arrays import Array, NamedArrays
 from ringleader.errors import ModelFileError, RingleaderError, StorageError
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.outputs import reason_of
+from ringleader.settings import Whole, check_setting
+from ringleader.snapshot.array_file import read_arrays
+from ringleader.snapshot.content import Content, checked_content, column_of, table_of
 from ringleader.snapshot.lease import LOCK
 from ringleader.snapshot.leftovers import GENERATION, is_first, leftovers
 from ringleader.snapshot.lock import check_held, writing
@@ -50,8 +49,6 @@ NUMBERED = re.compile(r"-(\d{1,12})\.(?:safetensors|parquet|json)")
 """Files with the number of a generation; longer numbers are not ours, and names with the next one may be too long."""
 KEEP = 3
 """Earlier generations that stay."""
-TEXTS = 1 << 16
-"""Texts of a table that are read at a time."""
 ATTEMPTS = 100
 """How often a reader begins again because the model was replaced while it opened it."""
 
@@ -96,22 +93,25 @@ class Stored:
         for handle in self.handles.values():
             handle.close()
 
-    def arrays(self, part: str) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a part that ``save`` was given."""
+    def arrays(self, part: str, *, mapped: bool = False) -> dict[str, Array]:
+        """The arrays of a part that ``save`` was given.
+
+        mapped : whether they stay in their files, or in temporary ones where they are put together out of pieces
+        """
         entry = self._entry(part)
         files = files_of(entry)
         if len(files) == 1:
-            return self._parsed(files[0], load_arrays)
-        pieces = (self._parsed(file, load_arrays) for file in files)
+            return self._parsed(files[0], read_arrays, mapped=mapped)
+        pieces = (self._parsed(file, read_arrays, mapped=mapped) for file in files)
         said, size = f"{part} of model {self.folder}", sum(int(file["bytes"]) for file in files)
-        return join(said, entry["rows"], size, pieces)
+        return join(said, entry["rows"], size, pieces, mapped=mapped)
 
     def table(self, part: str) -> pa.Table:
-        return self._parsed(self._entry(part), lambda content: pq.read_table(pa.BufferReader(content)))
+        return self._parsed(self._entry(part), table_of)
 
     def column(self, part: str, name: str) -> pa.Array:
-        """A column of a table as one array. Texts are read in batches: millions of them are never in memory twice."""
-        return self._parsed(self._entry(part), lambda content: _column(content, name))
+        """A column of a table as one array."""
+        return self._parsed(self._entry(part), lambda content: column_of(content, name))
 
     def has(self, part: str) -> bool:
         return part in self.files
@@ -120,15 +120,15 @@ class Stored:
         """Reads every part, and refuses the model where one is damaged."""
         for entry in self.files.values():
             for file in files_of(entry):
-                self._verified(file)
+                self._verified(file, mapped=True)
 
     def _entry(self, part: str) -> Entry:
         if part not in self.files:
             raise ModelFileError(f"model {self.folder} has no part {part!r}; it is damaged, or of another kind")
         return self.files[part]
 
-    def _parsed(self, file: Entry, parse: Callable[[bytes], T]) -> T:
-        content = self._verified(file)
+    def _parsed(self, file: Entry, parse: Callable[[Content], T], *, mapped: bool = False) -> T:
+        content = self._verified(file, mapped=mapped)
         try:
             return parse(content)
         except MemoryError:
@@ -136,43 +136,21 @@ class Stored:
         except Exception as error:  # whatever the library makes of a file that we did not write
             raise ModelFileError(f"{file.get('name')} of model {self.folder} cannot be read: {error}") from error
 
-    def _verified(self, file: Entry) -> bytes:
-        """The content of a file, after its size and checksum: what is checked is what is read."""
+    def _verified(self, file: Entry, *, mapped: bool) -> Content:
+        """The content of a file, after its size and checksum."""
         if "name" not in file:
             raise ModelFileError(f"model {self.folder} has a table in pieces; it is damaged, or of another kind")
         name: str = file["name"]
         handle = self.handles[name]
         try:
             with self.reading:  # threads share the handle, and with it the place in the file
-                handle.seek(0)
-                content = handle.read(file["bytes"] + 1)  # a file that grew is not read whole
+                content = checked_content(handle, file["bytes"], file["sha256"], mapped=mapped)
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"{name} of model {self.folder} cannot be read: {reason}; restore it") from error
-        if len(content) != file["bytes"] or hashlib.sha256(content).hexdigest() != file["sha256"]:
+        if content is None:
             raise ModelFileError(f"{name} of model {self.folder} is damaged; restore it or fit again")
         return content
-
-
-def _column(content: bytes, name: str) -> pa.Array:
-    file = pq.ParquetFile(pa.BufferReader(content))
-    field = file.schema_arrow.field(name)
-    if not pa.types.is_large_string(field.type) or not file.metadata.num_rows:
-        return file.read([name]).column(name).combine_chunks()
-    offsets, filled = np.zeros(file.metadata.num_rows + 1, np.int64), 0
-    texts: list[npt.NDArray[np.uint8]] = []
-    for batch in file.iter_batches(TEXTS, columns=[name]):
-        array = batch.column(0)
-        if array.null_count:
-            return file.read([name]).column(name).combine_chunks()
-        _, places, text = array.buffers()
-        ends = np.frombuffer(places, np.int64)[array.offset : array.offset + len(array) + 1]
-        if ends[-1] > ends[0]:
-            texts.append(np.frombuffer(text, np.uint8)[ends[0] : ends[-1]].copy())
-        offsets[filled + 1 : filled + 1 + len(array)] = ends[1:] - ends[0] + offsets[filled]
-        filled += len(array)
-    joined = np.concatenate([np.zeros(0, np.uint8), *texts])
-    return pa.Array.from_buffers(field.type, filled, [None, pa.py_buffer(offsets), pa.py_buffer(joined)])
 
 
 def _open(place: Place, name: str) -> BinaryIO:
@@ -238,6 +216,7 @@ def save(
     keep   : earlier generations that stay; the complete model that is replaced is one of them. Files that no manifest
     names any more are removed, once the new one is in place.
     """
+    check_setting("keep", keep, Whole(0))
     target = place_of(folder)
     if not is_free(folder) and not is_model(folder):
         raise ModelFileError(f"{target} contains other files than a model; choose a new folder")

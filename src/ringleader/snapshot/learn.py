@@ -33,6 +33,7 @@ from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.mapped import mapped_array
 from ringleader.runtime.workers import Runtime, Workers, started
+from ringleader.settings import Whole, check_setting
 from ringleader.signals.cluster import FOUND, SOURCES, ClusterSignals
 from ringleader.signals.lockstep import Lockstep, find_lockstep, start_rows
 from ringleader.snapshot.batches import batch_of, batches_from, content_of
@@ -92,6 +93,9 @@ def learn(
     command, at : what the history says of it
     keep        : earlier generations that stay in the folder
     """
+    check_setting("keep", keep, Whole(0))
+    if callback is not None and not callable(callback):
+        raise SettingsError(f"callback is {callback!r}; give a function of a SweepInfo, or None")
     lock = nullcontext() if checkpoint is None else writing(checkpoint, create=True)
     with started(runtime) as workers, lock, using_threads(parameters["threads"]):
         if checkpoint is not None:
@@ -233,11 +237,12 @@ def _learn(
         cluster.release(FOUND if writer is None else SOURCES)
         return_memory()
     else:
-        del problem, state, last  # what follows needs the memory of all that is not of the fitted model
+        del problem, state, last, lockstep  # what follows needs the memory of all that is not of the fitted model
         snapshot = fitted
         if writer is not None and is_large(max(tensor.shape)):
             snapshot = fitted = writer.without_state(fitted)
             gc.collect()  # the one before and its signals hold each other
+            fitted.signals.lay_aside()
         return_memory()
     if fitted.judged:
         fitted.judge.heads()

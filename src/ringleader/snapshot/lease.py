@@ -14,11 +14,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ringleader.errors import ModelBusyError
-from ringleader.runtime.machine import process_space
+from ringleader.runtime.machine import now, process_space
 from ringleader.runtime.outputs import is_alive
 from ringleader.snapshot.place import Store
 
@@ -55,7 +55,7 @@ class Lease:
             "process": os.getpid(),
             "host": socket.gethostname(),
             "processes": process_space(),
-            "since": datetime.now(UTC).isoformat(),
+            "since": now(),
             "token": self.token,
         }
         self._ended = threading.Event()
@@ -152,7 +152,7 @@ def _holder(about: dict[str, Any]) -> Holder:
     try:
         since = datetime.fromisoformat(str(about.get("since")))
     except ValueError:
-        since = datetime.now(UTC)
+        since = datetime.fromisoformat(now())
     process = _number(about.get("process"))
     return Holder(str(about.get("command", ""))[:100], process or None, str(about.get("host", ""))[:100], since)
 

@@ -106,7 +106,7 @@ class Checkpoint:
         state = snapshot.state
         if not isinstance(state, State):  # it was laid aside; one that is not large is read at once
             state = self.stored.sources["state"] = stored_state(self.stored)
-        return with_derived(replace(snapshot, state=state, derived=Derived()), self.stored)
+        return _with_derived(replace(snapshot, state=state, derived=Derived()), self.stored)
 
 
 def save(
@@ -116,6 +116,7 @@ def save(
     *,
     overwrite: bool = False,
     keep: int = KEEP,
+    release: bool = False,
 ) -> Stored:
     """Write a snapshot.
 
@@ -123,6 +124,7 @@ def save(
     not change is left as it is; where somebody else replaced it since, the snapshot is refused.
     overwrite : whether it may replace another model, or another generation
     keep      : earlier generations that stay
+    release   : whether nobody asks the snapshot for more: of a large one memory is given back behind what was written
     """
     if before is not None and before.folder.key() != place_of(folder).key():
         before = None
@@ -134,7 +136,7 @@ def save(
             if not overwrite and model_folder.is_model(folder):
                 raise _another(place_of(folder), before)
             before = None
-        return _write(snapshot, folder, before, MANIFEST, keep)
+        return _write(snapshot, folder, before, MANIFEST, keep, release=release)
 
 
 def _is_of(snapshot: Snapshot, current: Manifest) -> bool:
@@ -161,7 +163,7 @@ def _write(
     rows: WorkerRows | None = None,
     release: bool = False,
 ) -> Stored:
-    """release : whether the inputs of large modes may be given back once they are written."""
+    """release : whether what follows from a large snapshot may be given back once it is written."""
     about = _about(snapshot, before)
     fault = fault_of(json.loads(json.dumps(about, default=str)))
     if fault is not None:
@@ -211,6 +213,9 @@ def _data_parts(snapshot: Snapshot) -> Iterator[ModelPart]:
 def _derived_parts(snapshot: Snapshot, release: bool) -> Iterator[ModelPart]:
     """What follows from it: found once, kept with the model."""
     signals, judge = snapshot.signals, snapshot.judge
+    if release and snapshot.derived.label_free is None:  # else it is known, or the folder has it
+        signals.lay_aside()
+        snapshot.problem.draws.forget()  # evidence is found
     yield ModelPart("evidence", signals, lambda: dict(signals.reviews._asdict()))
     yield ModelPart("lockstep", signals, lambda: signals.lockstep.to_arrays())
     yield ModelPart("strangers", signals, lambda: dict(signals.strangers._asdict()))
@@ -243,10 +248,11 @@ def is_large(entities: int) -> bool:
 def _inputs_arrays(judge: Judge, mode: int, release: bool) -> NamedArrays:
     release = release and is_large(max(judge.signals.tensor.shape))
     if release:
+        judge.label_free.forget_ties()  # labels have flowed
         return_memory()  # that of the mode before
     arrays = pack_inputs(judge.label_free.inputs(mode))
     if release:
-        judge.label_free.release(mode)
+        judge.release(mode)
         return_memory()
     return arrays
 
@@ -293,7 +299,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
         )
         heads = len(snapshot.targets) if snapshot.judged else 0
         require(not snapshot.complete or meta["heads"] == heads, "it has other heads than the labels ask for")
-        snapshot = with_derived(snapshot, stored)
+        snapshot = _with_derived(snapshot, stored)
     except RingleaderError as error:
         if isinstance(error, ModelFileError):
             raise
@@ -304,6 +310,10 @@ def load(folder: str | os.PathLike[str]) -> tuple[Snapshot, Stored]:
     return snapshot, stored
 
 
+def _with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
+    return with_derived(snapshot, stored, mapped=is_large(max(snapshot.tensor.shape)))
+
+
 def _stored_tensor(stored: Stored) -> SparseTensor:
     vocabularies = []
     for k, mode in enumerate(stored.meta["modes"]):
@@ -311,7 +321,7 @@ def _stored_tensor(stored: Stored) -> SparseTensor:
         edges = tuple(mode["edges"]) if mode["edges"] else None
         vocabularies.append(Vocabulary(mode["mode"], mode["kind"], values, mode["bin_seconds"], edges))
         check_vocabulary(vocabularies[-1])
-    arrays = stored.arrays("tensor")
+    arrays = stored.arrays("tensor", mapped=is_large(max(map(len, vocabularies), default=0)))
     require(all(array.dtype.kind == "i" for array in arrays.values()), "the tensor has no codes")
     exact = arrays.get("exact")  # which models of earlier versions do not have
     tensor = SparseTensor(arrays["coordinates"], arrays["counts"], tuple(vocabularies), exact=exact)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringleader.arrays import Array, NamedArrays
 from ringleader.errors import ModelFileError
 from ringleader.runtime.machine import leave_mapped
+from ringleader.runtime.mapped import mapped_array
 from ringleader.shares.rows import RowBlocks
 from ringleader.snapshot.array_file import write_arrays
 from ringleader.snapshot.place import Entry, Place
@@ -23,7 +24,7 @@ LARGEST = 1 << 27
 """Bytes of an array above which it is cut."""
 PIECE = 1 << 26
 """Bytes of an array in one piece. While a piece is written or read, its arrays are in memory once more."""
-BY_COLUMNS = ("ranks",)
+BY_COLUMNS = ("ranks", "values")
 """Arrays that are used one column at a time: their pieces are put together so, and not turned in a copy afterwards."""
 
 
@@ -101,10 +102,18 @@ def file_names(files: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {file["name"] for entry in files.values() for file in files_of(entry)}
 
 
-def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[NamedArrays]) -> dict[str, Array]:
+def join(
+    said: str,
+    rows: Mapping[str, int],
+    most_bytes: int,
+    pieces: Iterable[NamedArrays],
+    *,
+    mapped: bool = False,
+) -> dict[str, Array]:
     """The whole arrays out of their pieces, which are read one after the other.
 
     said : what an error calls the part; most_bytes : of all files of the part, which its arrays cannot exceed
+    mapped : whether those of several pieces are put together in temporary files, and the others stay where they lie
     """
     whole: dict[str, Array] = {}
     filled: dict[str, int] = {}
@@ -112,20 +121,23 @@ def join(said: str, rows: Mapping[str, int], most_bytes: int, pieces: Iterable[N
         if name not in rows:
             if name in whole:
                 raise ModelFileError(f"{said} has {name} twice; it is damaged: restore it or fit again")
-            whole[name] = piece
+            whole[name] = piece if mapped else piece.copy()  # a view would hold the pieces of others
             continue
         if name not in whole:
             # An array of no bytes is never cut: one without columns counts as if it had one.
             size = rows[name] * piece.itemsize * math.prod(max(length, 1) for length in piece.shape[1:])
             if not piece.ndim or size > most_bytes:
                 raise ModelFileError(f"{name} of {said} is not as large as it should be: restore it or fit again")
-            order: Literal["F", "C"] = "F" if name in BY_COLUMNS else "C"
-            whole[name], filled[name] = np.empty((rows[name], *piece.shape[1:]), piece.dtype, order), 0
+            empty = mapped_array if mapped else np.empty
+            shape = rows[name], *piece.shape[1:]
+            whole[name] = empty(shape[::-1], piece.dtype).T if name in BY_COLUMNS else empty(shape, piece.dtype)
+            filled[name] = 0
         low, target = filled[name], whole[name]
         filled[name] = high = low + len(piece)
         if high > len(target) or piece.shape[1:] != target.shape[1:] or piece.dtype != target.dtype:
             raise ModelFileError(f"the pieces of {name} of {said} do not fit together: restore it or fit again")
         target[low:high] = piece
+        leave_mapped()
     if any(filled.get(name) != count for name, count in rows.items()):
         raise ModelFileError(f"pieces of {said} are missing: restore it or fit again")
     return whole

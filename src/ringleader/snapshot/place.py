@@ -267,7 +267,8 @@ def place_of(folder: str | os.PathLike[str] | Place) -> Place:
         return folder
     if folder == "":
         raise ModelFileError("the folder of the model has no name; give one")
-    assert isinstance(folder, (str, os.PathLike))  # there is no other place
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ModelFileError(f"the folder of a model is {folder!r}; give a path or an address")
     path = local_path(folder)
     return Store(os.fspath(folder)) if path is None else Folder(Path(path))
 

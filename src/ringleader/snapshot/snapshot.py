@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ringleader.arrays import Codes, Floats, Numbers, frozen
+from ringleader.arrays import Codes, Floats, Frozen, Numbers, frozen
 from ringleader.cores import Core, Cores, CoreSettings, find_cores
 from ringleader.cores.verdict import CoreVerdict, verdicts
 from ringleader.errors import SettingsError
@@ -74,7 +73,7 @@ class Derived:
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class Snapshot(Frozen):
     """A model as a value.
 
     parameters : of the detector that made it
@@ -110,20 +109,15 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         if isinstance(self.state, State):  # else it is read when it is asked for, and frozen then
-            for array in self.state.to_arrays().values():
-                frozen(array)
-        history = tuple(MappingProxyType(dict(entry)) for entry in self.history)
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        object.__setattr__(self, "history", history)
+            frozen(self.state.to_arrays())
+        super().__post_init__()
 
     def __deepcopy__(self, memo: Any) -> Snapshot:
         return self  # what cannot change need not be copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was given and learned; what follows from it is found again where it is unpickled."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "derived"}
-        values["parameters"], values["history"] = dict(self.parameters), tuple(map(dict, self.history))
-        return Snapshot, tuple(values.values())
+        return Snapshot, tuple(getattr(self, f.name) for f in fields(self) if f.name != "derived")
 
     # -- what follows -------------------------------------------------------------------------------
 
@@ -141,7 +135,7 @@ class Snapshot:
     @cached_property
     def user_columns(self) -> AlignedCovariates:
         """The user's columns as arrays of the tensor."""
-        return self.covariates.align(self.tensor) if self.covariates is not None else AlignedCovariates({}, {})
+        return self.covariates.align(self.tensor) if self.covariates is not None else frozen(AlignedCovariates({}, {}))
 
     @property
     def problem(self) -> Problem:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ringleader.arrays import NamedArrays
 from ringleader.cores import Cores
 from ringleader.errors import ModelFileError
 from ringleader.judge import Head, Judge, LabelFree
 from ringleader.judge.inputs import unpack_inputs
+from ringleader.runtime.remembered import ReadOnce
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Lockstep
 from ringleader.signals.strangers import Strangers
@@ -19,17 +20,25 @@ from ringleader.snapshot.checks import MisfitError, check_part, refused, require
 from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.packing import unpack_judgement, unpack_suspicion, unpack_transfer, with_label_columns
 from ringleader.snapshot.snapshot import Derived, Snapshot
-from ringleader.snapshot.stored_state import ReadOnce
 
 V = TypeVar("V")
 
 
-def with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
-    """The snapshot with what its folder knows of it: nothing in a checkpoint, heads alone in format 1."""
+class Unpacker(Protocol):
+    """Reads a derived part of a mode, and makes of its arrays what is wanted."""
+
+    def __call__(self, part: str, mode: int, unpack: Callable[[Any], V]) -> V: ...
+
+
+def with_derived(snapshot: Snapshot, stored: Stored, *, mapped: bool) -> Snapshot:
+    """The snapshot with what its folder knows of it: nothing in a checkpoint, heads alone in format 1.
+
+    mapped : whether that stays in its files, and only what is looked at is in memory
+    """
     if not snapshot.complete:
         return snapshot
     modes = range(len(snapshot.tensor.shape))
-    read, actor = _unpacker(snapshot, stored), snapshot.config.contrast
+    read, actor = _unpacker(snapshot, stored, mapped), snapshot.config.contrast
     signals, finder = snapshot.signals, None
     strangers = partial(read, "strangers", actor, lambda arrays: Strangers(**arrays))
     if stored.has("lockstep"):
@@ -49,7 +58,7 @@ def with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     label_free = LabelFree(
         signals, snapshot.user_columns.modes, ReadOnce(readable, lambda k: read(f"inputs-{k}", k, unpack_inputs))
     )
-    judge = _stored_judge(snapshot, stored, label_free) if snapshot.judged else None
+    judge = _stored_judge(snapshot, stored, label_free, read) if snapshot.judged else None
     if finder is not None:
         derived_names = ("evidence", "lockstep", "strangers", "cores", *(f"suspicion-{k}" for k in modes))
         stored.sources.update(dict.fromkeys(filter(stored.has, derived_names), signals))
@@ -57,11 +66,10 @@ def with_derived(snapshot: Snapshot, stored: Stored) -> Snapshot:
     return replace(snapshot, derived=Derived(label_free=label_free, judge=judge, find_cores=finder))
 
 
-def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> Judge:
+def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree, unpacked: Unpacker) -> Judge:
     """The judge of a snapshot with the heads, scores and inputs that its folder holds."""
     targets = snapshot.targets
     indices = range(len(targets))
-    unpacked = _unpacker(snapshot, stored)
 
     def checked(arrays: NamedArrays) -> NamedArrays:
         require("judgement" in arrays or not stored.has("lockstep"), "a head has no judgement")
@@ -101,11 +109,11 @@ def _stored_judge(snapshot: Snapshot, stored: Stored, label_free: LabelFree) -> 
     return judge
 
 
-def _unpacker(snapshot: Snapshot, stored: Stored) -> Callable[[str, int, Callable[[Any], V]], V]:
+def _unpacker(snapshot: Snapshot, stored: Stored, mapped: bool) -> Unpacker:
     """Reads a derived part of a mode: checks its arrays against the model, and refuses what cannot be unpacked."""
 
     def read(part: str, mode: int, unpack: Callable[[Any], V]) -> V:
-        arrays = stored.arrays(part)
+        arrays = stored.arrays(part, mapped=mapped)
         try:
             check_part(part, arrays, snapshot.tensor, snapshot.tensor.shape[mode])
             return unpack(arrays)

@@ -1,10 +1,10 @@
-"""What is read from a model's folder when something asks for it: parts by key, and the state of a large model."""
+"""The state of a large model, which is read from its folder when something asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ringleader.arrays import frozen
 from ringleader.errors import ModelFileError
@@ -15,26 +15,6 @@ from ringleader.snapshot.folder import Stored
 from ringleader.snapshot.pieces import files_of
 from ringleader.snapshot.place import Place
 from ringleader.tensor.sparse import SparseTensor
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-class ReadOnce(dict[K, V]):
-    """A dictionary that reads what a folder knows when it is first asked for."""
-
-    def __init__(self, keys: Iterable[K], read: Callable[[K], V]) -> None:
-        super().__init__()
-        self._readable, self._read = frozenset(keys), read
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or key in self._readable
-
-    def __missing__(self, key: K) -> V:
-        if key not in self._readable:
-            raise KeyError(key)
-        self[key] = self._read(key)
-        return self[key]
 
 
 class StoredState:
@@ -50,8 +30,7 @@ class StoredState:
         state = self._read()
         if self.check is not None:
             self.check(state)
-        for array in state.to_arrays().values():
-            frozen(array)
+        frozen(state.to_arrays())
         return state
 
     def put_away(self) -> None:

@@ -21,6 +21,7 @@ from ringleader.signals.lockstep import CountedBefore
 from ringleader.signals.suspicion import SIDE_BY_SIDE
 from ringleader.snapshot.learn import as_labels, history_entry
 from ringleader.snapshot.snapshot import Derived, Snapshot
+from ringleader.snapshot.stored_state import put_state_away
 from ringleader.tensor.encode import read_reviews
 from ringleader.tensor.merge import merge
 from ringleader.tensor.sparse import SparseTensor
@@ -59,6 +60,7 @@ def update(
     after = replace(snapshot, tensor=tensor, labels=known, heldout=heldout, resumed_from=None, derived=Derived())
     relabelled = touched_by_labels(snapshot.problem, after.problem, tensor.shape)
     state = carry_heads(snapshot.problem, after.problem, extend_state(snapshot.state, tensor.shape))
+    put_state_away(snapshot.state)  # it is read again where somebody asks for it
     history = list(snapshot.history)
 
     def after_sweep(info: SweepInfo) -> bool | None:

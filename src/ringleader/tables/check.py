@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ringleader.arrays import Frozen
 from ringleader.errors import InputError
 from ringleader.tables.advice import advice, encoding_advice
 from ringleader.tables.columns import SourceColumn, as_double, as_text, is_numeric, missing, named
@@ -30,7 +31,7 @@ LARGEST_RATING = 1e30
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class CheckReport(Frozen):
     """What was read, what was used, and what was not. ``duplicates`` are exact copies of earlier rows;
     they stay in the counts of their cells. ``count`` is the column that says how often each row counts, where there is
     one, and ``counted`` how often all rows that were used do."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ringleader.errors import InputError, SettingsError, warn_of
 from ringleader.runtime.mapped import mapped_rows
 from ringleader.runtime.peers import Peers
-from ringleader.runtime.workers import Runtime, Workers, repeat
+from ringleader.runtime.workers import Runtime, Workers, repeat, started
 from ringleader.settings import Whole, check_setting
 from ringleader.tables.advice import count_notes, encoding_notes
 from ringleader.tables.check import Checked, CheckReport, all_numeric, binned, check, number_column, text_column
@@ -94,12 +94,13 @@ def read_reviews(
         "temp_directory": temp_directory,
         "encoding": encoding,
     }
-    if runtime is not None and isinstance(source, (str, os.PathLike)) and vocabularies is None:
-        with runtime.start() as workers:
+    by_workers = isinstance(source, (str, os.PathLike)) and vocabularies is None
+    with started(runtime if by_workers else None) as workers:
+        if workers is not None:
             tensor = _read_on(workers, source, strict, {**how, "threads": threads})
-    else:
-        with open_relation(source, **how, threads=threads) as relation:  # type: ignore[arg-type]
-            tensor = encode(relation, vocabularies=vocabularies, strict=strict)
+        else:
+            with open_relation(source, **how, threads=threads) as relation:  # type: ignore[arg-type]
+                tensor = encode(relation, vocabularies=vocabularies, strict=strict)
     warn_of(tensor.report.odd if tensor.report is not None else ())
     return tensor
 

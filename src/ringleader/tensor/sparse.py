@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ringleader.arrays import Frozen, frozen
 from ringleader.counters import mixed
 from ringleader.errors import SettingsError
 from ringleader.runtime.mapped import mapped_array, pieces
@@ -51,7 +52,7 @@ class Grouping(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseTensor:
+class SparseTensor(Frozen):
     """Distinct cells of K modes with their multiplicity.
 
     Attributes
@@ -86,18 +87,16 @@ class SparseTensor:
             raise SettingsError(f"{len(self.coordinates):,} cells; at most {MAX_CELLS:,} fit")
         if self.counts.shape != (len(self.coordinates),):
             raise SettingsError(f"{len(self.coordinates)} cells need as many counts, got {self.counts.shape}")
-        coordinates = np.ascontiguousarray(self.coordinates, dtype=np.int32).view()
-        counts = np.ascontiguousarray(self.counts, dtype=np.int64).view()
-        coordinates.flags.writeable = False
-        counts.flags.writeable = False
-        object.__setattr__(self, "coordinates", coordinates)
-        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "coordinates", np.ascontiguousarray(self.coordinates, dtype=np.int32).view())
+        object.__setattr__(self, "counts", np.ascontiguousarray(self.counts, dtype=np.int64).view())
         if self.exact is not None:
             if self.exact.shape != (self.n_reviews,):
                 raise SettingsError(f"{self.n_reviews} reviews need as many exact values, got {self.exact.shape}")
-            exact = np.ascontiguousarray(self.exact, dtype=np.int64).view()
-            exact.flags.writeable = False
-            object.__setattr__(self, "exact", exact)
+            object.__setattr__(self, "exact", np.ascontiguousarray(self.exact, dtype=np.int64).view())
+        super().__post_init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_groupings": {}}
 
     def __repr__(self) -> str:
         modes = ", ".join(counted(len(v), harmless(v.mode, 30)) for v in self.vocabularies)
@@ -231,7 +230,7 @@ def group_codes(codes: npt.NDArray[np.int32], size: int) -> Grouping:
     rows = coo_array((np.empty(n, np.bool_), (codes, numbers)), shape=(size, n))
     rows.has_canonical_format = True
     cells = rows.tocsr().indices.astype(np.int32, copy=False)
-    return _read_only(offsets, cells)
+    return frozen(Grouping(offsets, cells))
 
 
 def exact_values(tensor: SparseTensor) -> npt.NDArray[np.int64]:
@@ -286,7 +285,7 @@ def _map_to_disk(tensor: SparseTensor, k: int) -> Grouping:
     grouping = group_codes(np.ascontiguousarray(tensor.coordinates[:, k]), tensor.shape[k])
     cells = mapped_array((tensor.n_cells,), np.int32)
     cells[:] = grouping.cells
-    return _read_only(grouping.offsets, cells)
+    return frozen(Grouping(grouping.offsets, cells))
 
 
 def mapped(
@@ -295,9 +294,3 @@ def mapped(
     """Coordinates, counts and exact values of zeros in memory-mapped files, for tables larger than memory."""
     coordinates, counts = mapped_array((n_cells, n_modes), np.int32, folder), mapped_array((n_cells,), np.int64, folder)
     return coordinates, counts, mapped_array((n_reviews,), np.int64, folder)
-
-
-def _read_only(offsets: npt.NDArray[np.int64], cells: npt.NDArray[np.int32]) -> Grouping:
-    offsets.flags.writeable = False
-    cells.flags.writeable = False
-    return Grouping(offsets, cells)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ringleader.arrays import ColumnTable, Floats, Numbers, packed_json, unpacked_json
+from ringleader.arrays import ColumnTable, Floats, Frozen, Numbers, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.runtime.executor import Threads
@@ -63,7 +63,7 @@ WINDOW_NAMES = ("short", "medium", "long")
 
 
 @dataclass(frozen=True, eq=False)
-class Covariates:
+class Covariates(Frozen):
     """Behaviour of the entities of one mode.
 
     names : of the columns.
@@ -78,9 +78,9 @@ class Covariates:
     mode: str
     names: tuple[str, ...]
     values: Floats
-    descriptions: dict[str, str]
-    groups: dict[str, str]
-    bursts: dict[str, Burst]
+    descriptions: Mapping[str, str]
+    groups: Mapping[str, str]
+    bursts: Mapping[str, Burst]
     calendar: Calendar | None = None
     table: ColumnTable | None = None
 

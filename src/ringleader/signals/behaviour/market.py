@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class Market(NamedTuple):
     ratings: Floats | None  # (n_cells,)
     side: Numbers | None  # (n_cells,), LOW, MIDDLE or HIGH
     scale: tuple[float, float]  # lowest and highest rating in use
-    crowds: dict[int, Floats]  # per mode of ids (n_cells,): local_excess of its entity around the review
+    crowds: Mapping[int, Floats]  # per mode of ids (n_cells,): local_excess of its entity around the review
 
     def by(self, mode: int) -> Market:
         """The same with the cells of the entities of a mode that this process owns."""

@@ -6,15 +6,13 @@ flow along the pairs that stand out; ``start_rows`` turns the strongest groups i
 
 from ringleader.signals.lockstep.association import (
     Associations,
-    Flow,
-    LabelSet,
     Ties,
     associate,
     associate_through,
     averaged_over_pairs,
-    read_folds,
 )
 from ringleader.signals.lockstep.carried import CountedBefore
+from ringleader.signals.lockstep.folds import Flow, LabelSet, read_folds
 from ringleader.signals.lockstep.pairs import Lockstep, Side, find_lockstep, find_sides, joined_lockstep, top_mean
 from ringleader.signals.lockstep.settings import LockstepSettings
 from ringleader.signals.lockstep.start import start_rows

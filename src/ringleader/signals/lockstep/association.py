@@ -11,23 +11,22 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Floats, Numbers
+from ringleader.arrays import Floats, frozen
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log1p
 from ringleader.kernels.tiles import LANES
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
-from ringleader.runtime.remembered import found_once
-from ringleader.settings import Number, Settings, Whole
+from ringleader.runtime.remembered import Remembered, found_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.graphs import OwnedGraph, OwnedRows, both_ways, cell_graph, meeting_graph, turned
+from ringleader.signals.lockstep.folds import Flow, LabelSet, OwnSpan, hold_out, read_folds
 from ringleader.signals.lockstep.pairs import Lockstep
 from ringleader.tensor.sparse import SparseTensor
 
@@ -60,30 +59,9 @@ class Associations(NamedTuple):
     actors: Floats  # (n_actors,)
 
 
-class LabelSet(NamedTuple):
-    """Labelled entities of one mode, each once, and their labels: +1 and -1, or any numbers."""
-
-    codes: npt.ArrayLike
-    values: npt.ArrayLike
-
-
 Walk = Callable[[Floats], Floats]
 """Numbers of entities, (n, m), -> the average over whom each is tied to, a new array (n, m). No label enters it. Where
 several processes share the entities, each gives and gets those that it owns."""
-
-
-@dataclass(frozen=True)
-class Flow(Settings):
-    """How labels flow.
-
-    folds : the labelled are held out in so many parts; at most as many as there are labels.
-    restart : share of the labels themselves in every step. iterations : steps.
-    """
-
-    folds: Annotated[int, Whole(2)] = 10
-    seed: Annotated[int, Whole(0)] = 0
-    restart: Annotated[float, Number(above=0, below=1)] = 0.15
-    iterations: Annotated[int, Whole(1)] = 10
 
 
 class Ties:
@@ -99,10 +77,10 @@ class Ties:
                 f"lockstep has {len(lockstep.review_scores)} cells and the tensor {self.tensor.n_cells}; "
                 "compute it again"
             )
-        self._walks: dict[tuple[Hashable, ...], Walk] = {}
+        self._walks: dict[tuple[Hashable, ...], Remembered[None, Walk]] = {}
         self._graphs: dict[tuple[int, int], OwnedGraph] = {}
         self._flows: dict[tuple[Hashable, ...], Floats] = {}
-        self._lock, self._laying_out = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def tensor(self) -> SparseTensor:
@@ -131,10 +109,9 @@ class Ties:
         return self._walk(key, lambda: averaged_over_shared(self.share, mode, other, restart))
 
     def _walk(self, key: tuple[Hashable, ...], make: Callable[[], Walk]) -> Walk:
-        with self._laying_out:  # flows that begin at the same time lay out each graph once
-            if key not in self._walks:
-                self._walks[key] = make()
-            return self._walks[key]
+        with self._lock:
+            walk = self._walks.setdefault(key, Remembered())
+        return walk.get(None, make)  # flows that begin at the same time lay out each graph once
 
     def meetings(self, mode: int, other: int) -> OwnedGraph:
         """The graph (n_k, n_other) with 1 where an entity of a mode meets one of the other, however often."""
@@ -184,7 +161,7 @@ class Ties:
             spread = {key: self._flows[key] for key in keys if key in self._flows}
         missing = {key: labels for key, labels in zip(keys, sets, strict=True) if key not in spread}
         flowed = spread_labels(walk, own, list(missing.values()), flow, more=more) if missing else []
-        spread.update(zip(missing, flowed, strict=True))
+        spread.update(zip(missing, map(frozen, flowed), strict=True))
         with self._lock:
             others = [(key, known) for key, known in self._flows.items() if key not in spread]
             self._flows = dict([*others, *((key, spread[key]) for key in keys)][-FLOWS:])
@@ -229,7 +206,7 @@ class PairGraph:
         actors = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         groups = single.shape[1] * np.arange(peers.count + 1) // peers.count
         self.pairs = OwnedRows(peers, capped, actors)
-        self.own = np.asarray(single.power(2).sum(axis=1)).reshape(-1)
+        self.own = frozen(np.asarray(single.power(2).sum(axis=1)).reshape(-1))
         met = np.zeros(len(self.own))
         self.anybody = any(gather(peers, bool(single.nnz)))
         if self.anybody:
@@ -238,7 +215,7 @@ class PairGraph:
             # What is large is read in order.
             self.there = OwnedRows(peers, back.T, groups) if peers.count == 1 else there
             self.here = OwnedRows(peers, single.T if peers.count == 1 else back, actors)
-        self.ties = np.asarray(capped.sum(axis=1)).reshape(-1) + met
+        self.ties = frozen(np.asarray(capped.sum(axis=1)).reshape(-1) + met)
 
     def averaged(self, prior: float) -> Walk:
         """``averaged_over_pairs``"""
@@ -275,8 +252,15 @@ def averaged_over_entities(share: CellShare, lockstep: Lockstep, mode: int) -> W
 
     def average(q: Floats) -> Floats:
         entities, actors = q[:n], q[n:]
-        seen = (1 - ALONG_PAIRS) * (here @ entities) / of_actors + ALONG_PAIRS * (pairs @ actors) / of_pairs
-        return np.concatenate([(there @ actors) / of_entities, seen])
+        made = np.empty(q.shape)
+        np.divide(there @ actors, of_entities, out=made[:n])
+        paired, seen = pairs @ actors, here @ entities
+        paired *= ALONG_PAIRS
+        paired /= of_pairs
+        seen *= 1 - ALONG_PAIRS
+        seen /= of_actors
+        np.add(seen, paired, out=made[n:])
+        return made
 
     return average
 
@@ -300,20 +284,12 @@ def averaged_over_shared(share: CellShare, mode: int, other: int, restart: float
     return average
 
 
-class OwnSpan(NamedTuple):
-    """The entities of a mode that this process owns: the first, the first behind them; and how many there are."""
-
-    first: int
-    last: int
-    total: int
-
-
 def spread_labels(walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow, *, more: int = 0) -> list[Floats]:
     """What has flowed into each entity, (n_own + more,), for each set of labels (``read_folds``).
 
     more : entities of the walk behind the labelled mode's, none of whom is labelled.
     """
-    held = [_hold_out(labels, own, flow) for labels in sets]
+    held = [hold_out(labels, own, flow) for labels in sets]
     size = own.last - own.first + more
     rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(part.places for part in held)]))
     ends = np.cumsum([0, *(part.labels.shape[1] for part in held)])
@@ -345,53 +321,10 @@ def spread_labels(walk: Walk, own: OwnSpan, sets: Sequence[LabelSet], flow: Flow
     ]
 
 
-class HeldOutLabels(NamedTuple):
-    """Labels with those of each fold left out in turn."""
-
-    places: Numbers  # (m,) of the labelled that this process owns, counted from the first entity that it owns
-    folds: Numbers  # (m,) of each its own
-    labels: Floats  # (m, folds), 0 in its own
-
-    def folds_of(self, size: int) -> Numbers:
-        """The fold of each of so many entities, -1 where it is not labelled."""
-        folds = np.full(size, -1, np.int64)
-        folds[self.places] = self.folds
-        return folds
-
-
 def _fingerprint(labels: LabelSet) -> str:
     digest = hashlib.sha256(np.asarray(labels.codes, np.int64).tobytes())
     digest.update(np.asarray(labels.values, np.float64).tobytes())
     return digest.hexdigest()
-
-
-def _hold_out(labels: LabelSet, own: OwnSpan, flow: Flow) -> HeldOutLabels:
-    """z of the labelled, with the labels of each fold left out in turn."""
-    n = own.total
-    who, values = np.asarray(labels.codes, np.int64).reshape(-1), np.asarray(labels.values, np.float64).reshape(-1)
-    if len(who) != len(values):
-        raise SettingsError(f"{len(who)} labelled entities, but {len(values)} labels")
-    if len(np.unique(who)) != len(who):
-        raise SettingsError("an entity is labelled twice; keep one label each")
-    if len(who) and not (who.min() >= 0 and who.max() < n):
-        raise SettingsError(f"labels name entities from {who.min()} to {who.max()}, but there are {n}")
-    if not np.isfinite(values).all():
-        raise SettingsError("labels must be finite numbers")
-    folds = max(min(flow.folds, len(who)), 1)
-    dealt = np.empty(len(who), np.int64)
-    dealt[np.argsort(who)] = np.random.default_rng([flow.seed, 0xF01D]).permutation(len(who)) % folds
-    mine = np.flatnonzero((who >= own.first) & (who < own.last))
-    columns = np.repeat(values[mine, None], folds, axis=1)
-    columns[np.arange(len(mine)), dealt[mine]] = 0.0
-    return HeldOutLabels(who[mine] - own.first, dealt[mine], columns)
-
-
-def read_folds(flow: Floats, fold: Numbers) -> Floats:
-    """The labelled from the flow without their fold, everyone else from the mean of all: the same number of labels."""
-    values: Floats = flow.mean(axis=1)
-    labelled = np.flatnonzero(fold >= 0)
-    values[labelled] = flow[labelled, fold[labelled]]
-    return values
 
 
 def _capped(lockstep: Lockstep) -> sparse.csr_array:

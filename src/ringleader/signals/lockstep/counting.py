@@ -90,15 +90,29 @@ class _OnItems:
         self.graph: sparse.csr_array | None = None
         self.tally = np.zeros(3, np.int64)
         self._lock = threading.Lock()
+        self._brought: list[tuple[Meetings, Floats, Floats, sparse.csr_array]] = []
 
     def add(self, meetings: Meetings, own: Floats, joined: Floats, pairs: sparse.csr_array) -> None:
-        """own : scores of the memberships. joined : with third parties."""
+        """own : scores of the memberships. joined : with third parties.
+
+        A thread that is adding takes what others bring meanwhile, so that none of them waits for it.
+        """
+        self._brought.append((meetings, own, joined, pairs))
+        while self._brought:  # asked again once others can add: they may have brought something at the last moment
+            if not self._lock.acquire(blocking=False):
+                return
+            try:
+                while self._brought:
+                    self._take(*self._brought.pop())
+            finally:
+                self._lock.release()
+
+    def _take(self, meetings: Meetings, own: Floats, joined: Floats, pairs: sparse.csr_array) -> None:
         where = self.cells[meetings.cells]
-        with self._lock:
-            for most, scores in ((self.loud, own), (self.louder, joined)):
-                get_backend().keep_larger(most, where, scores, meetings.seats)
-            self.graph = _larger(self.graph, pairs)
-            self.tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
+        for most, scores in ((self.loud, own), (self.louder, joined)):
+            get_backend().keep_larger(most, where, scores, meetings.seats)
+        self.graph = _larger(self.graph, pairs)
+        self.tally += (len(meetings.windows), meetings.skipped_groups, meetings.skipped_memberships)
 
 
 def count_sides(

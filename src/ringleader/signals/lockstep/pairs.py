@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ringleader.arrays import Bools, Codes, Floats, packed_json, unpacked_json
+from ringleader.arrays import Bools, Codes, Floats, Frozen, packed_json, unpacked_json
 from ringleader.errors import SettingsError
 from ringleader.kernels.elementary import log, log1p
 from ringleader.kernels.protocol import get_backend
 from ringleader.runtime.executor import using_threads
 from ringleader.runtime.machine import processors
-from ringleader.runtime.mapped import mapped_rows
+from ringleader.runtime.mapped import in_file, mapped_rows
 from ringleader.runtime.peers import Peers, gather
 from ringleader.shares.cells import CellShare, as_share, sent_to_owners
 from ringleader.shares.rows import HeldRows, elsewhere
@@ -62,7 +62,7 @@ class HeldGraph(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Side(Frozen):
     """Lockstep on one side of the rating scale, or on both together.
 
     graph : CSR (n_actors, n_actors), symmetric: LLR of every pair that met more often than by chance, not capped. What
@@ -78,7 +78,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Lockstep:
+class Lockstep(Frozen):
     """Who acts together beyond chance.
 
     both, boost, attack : the two sides together (LLRs added; a review is on one side at most), and each by itself.
@@ -120,11 +120,6 @@ class Lockstep:
     def sides(self, tensor: SparseTensor) -> tuple[Bools, Bools]:
         """Which cells are boosts, and which attacks, (n_cells,) each."""
         return find_sides(tensor, self.actor, self.settings)
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs act in lockstep."""
-        return int(self.graph.nnz) // 2
 
     def for_driver(self) -> Lockstep:
         """What a process tells of its part: its direct scores, and the sizes of the rest; cores are found in that."""
@@ -170,6 +165,16 @@ class Lockstep:
             scores[f"{name}_mean"] = home.entity_sums(k, loud) / reviews
             scores[f"{name}_top10"] = top_mean(home, loud, k)
         return scores
+
+    def in_files(self) -> Lockstep:
+        """The same in temporary files, of which only what is looked at is in memory."""
+        both, boost, attack = (
+            Side(_graph_in_files(side.graph), in_file(side.scores), in_file(side.direct))
+            for side in (self.both, self.boost, self.attack)
+        )
+        pull, crowded = in_file(self.pull), in_file(self.crowded_attacks)
+        single = _graph_in_files(self.single)
+        return replace(self, both=both, boost=boost, attack=attack, single=single, pull=pull, crowded_attacks=crowded)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything as named arrays; ``from_arrays`` gives back the same bits."""
@@ -284,6 +289,11 @@ def _unpack(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_arr
     parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
     rows, columns = arrays[f"{name}_shape"].tolist()
     return sparse.csr_array(parts, shape=(rows, columns))
+
+
+def _graph_in_files(graph: sparse.csr_array) -> sparse.csr_array:
+    parts = tuple(map(in_file, (graph.data, graph.indices, graph.indptr)))
+    return sparse.csr_array(parts, shape=graph.shape)
 
 
 def _single_meetings(home: CellShare, actor: int, settings: LockstepSettings) -> sparse.csr_array:
