@@ -13,10 +13,10 @@ import numpy as np
 import ringleader as rl
 from ringleader.evaluation.metrics import auc, matched_auc
 from ringleader.evaluation.protocol import Split
+from ringleader.judge import LabelFree
 from ringleader.judge.binary import fit_binary
 from ringleader.judge.head import Head, head_table
 from ringleader.judge.inputs import Inputs, with_association
-from ringleader.judge.judge import LabelFree
 from ringleader.judge.neighbours import first_round, with_neighbours
 from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET, Target

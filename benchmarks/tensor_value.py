@@ -26,7 +26,7 @@ from ringleader.evaluation.metrics import auc, weighted_auc
 from ringleader.evaluation.protocol import few_labels
 from ringleader.evaluation.real import load_darpa, load_otc, load_xu
 from ringleader.evaluation.results import markdown_table
-from ringleader.judge.judge import LabelFree
+from ringleader.judge import LabelFree
 from ringleader.judge.reviews import review_scores
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import LockstepSettings, find_lockstep

@@ -7,7 +7,8 @@ its head, of the joint head, one transferred from other modes, or the label-free
 from ringleader.judge.contributions import OWN_LABEL, UNREMARKABLE, Contributions
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import Inputs
-from ringleader.judge.judge import Judge, LabelFree, Prevalence
+from ringleader.judge.judge import Judge, Prevalence
+from ringleader.judge.label_free import LabelFree
 from ringleader.judge.scorer import JointHeads, Scorer, choose_scorer
 
 __all__ = [

@@ -18,7 +18,8 @@ from ringleader.arrays import Floats, frozen
 from ringleader.errors import WorkerLost
 from ringleader.judge.head import Head, Judgement
 from ringleader.judge.inputs import label_free_inputs, pack_inputs, unpack_inputs
-from ringleader.judge.judge import Judge, LabelFree, Prevalence
+from ringleader.judge.judge import Judge, Prevalence
+from ringleader.judge.label_free import LabelFree
 from ringleader.judge.transfer import Transfer
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
