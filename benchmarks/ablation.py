@@ -31,7 +31,7 @@ from ringleader.judge.inputs import label_free_inputs, with_association
 from ringleader.judge.neighbours import first_round, with_neighbours
 from ringleader.judge.priors import HeadSettings
 from ringleader.known.labels import DEFAULT_TARGET
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import computed_once
 from ringleader.signals import ReviewEvidence, Signals
 from ringleader.signals.lockstep import Ties
 from ringleader.signals.suspicion import ReviewRatios, Suspicion, entity_suspicion, review_ratios
@@ -73,7 +73,7 @@ class SignalsWithout(Signals):
         )
         self.off = frozenset(off)
 
-    @found_once
+    @computed_once
     def ratios(self) -> ReviewRatios:
         """What speaks against every review without the parts that are off."""
         nothing, lockstep, reviews, strangers = (

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from unittest.mock import MagicMock
 
-from ringleader.console.app import plain_app
+from ringleader.console.app import ungated_app
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "console-openapi.json"
 
 
 def openapi() -> str:
     """The description as text. It depends on the routes alone, so that no model is needed."""
-    return json.dumps(plain_app(MagicMock()).openapi(), indent=1, sort_keys=True) + "\n"
+    return json.dumps(ungated_app(MagicMock()).openapi(), indent=1, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

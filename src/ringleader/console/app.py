@@ -32,10 +32,10 @@ ABOUT = (
 
 def create_app(console: Console, hosts: Iterable[str]) -> App:
     """The console behind its gate."""
-    return Guard(plain_app(console), keys=console.keys, hosts=hosts, port=console.port)
+    return Guard(ungated_app(console), keys=console.keys, hosts=hosts, port=console.port)
 
 
-def plain_app(console: Console) -> FastAPI:
+def ungated_app(console: Console) -> FastAPI:
     """The application without the gate; ``openapi()`` describes its JSON interface."""
     app = FastAPI(
         title="Ringleader console",

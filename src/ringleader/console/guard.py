@@ -189,7 +189,7 @@ class Guard:
         ]
         where = _own_path(scope["path"]) + (f"?{urlencode(rest)}" if rest else "")
         cookie = f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"
-        await answer.plain(303, [(b"location", where.encode("latin-1")), (b"set-cookie", cookie.encode())], b"")
+        await answer.respond(303, [(b"location", where.encode("latin-1")), (b"set-cookie", cookie.encode())], b"")
 
 
 class Answer:
@@ -209,7 +209,7 @@ class Answer:
             message = {**message, "headers": [*own, *fixed]}
         await self.send(message)
 
-    async def plain(self, status: int, headers: Headers, body: bytes) -> None:
+    async def respond(self, status: int, headers: Headers, body: bytes) -> None:
         start = [*headers, (b"content-length", str(len(body)).encode())]
         await self.send_guarded({"type": "http.response.start", "status": status, "headers": start})
         await self.send_guarded({"type": "http.response.body", "body": body})
@@ -218,9 +218,9 @@ class Answer:
         """As problem+json, and as a page for people. Nothing of the request is in it."""
         if self.scope["path"].startswith("/api/") or self.scope["path"] == "/healthz":
             body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
-            await self.plain(status, [(b"content-type", b"application/problem+json")], body)
+            await self.respond(status, [(b"content-type", b"application/problem+json")], body)
             return
-        await self.plain(status, [(b"content-type", b"text/html; charset=utf-8")], bare_page(title, detail).encode())
+        await self.respond(status, [(b"content-type", b"text/html; charset=utf-8")], bare_page(title, detail).encode())
 
 
 PAGE = """<!doctype html>

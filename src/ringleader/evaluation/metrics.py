@@ -61,8 +61,8 @@ def precision_at(labels: npt.ArrayLike, scores: npt.ArrayLike, budget: int) -> f
     budget = min(budget, len(y))
     border = np.sort(s)[::-1][budget - 1]
     above = s > border
-    room = budget - int(above.sum())
-    return float((y[above].sum() + room * y[s == border].mean()) / budget)
+    left = budget - int(above.sum())
+    return float((y[above].sum() + left * y[s == border].mean()) / budget)
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = CALIBRATION_BINS) -> float:

@@ -12,7 +12,7 @@ from ringleader.kernels.tiles import load_kernels
 from ringleader.known.covariates import ModeCovariates
 from ringleader.known.labels import Target
 from ringleader.runtime.executor import Threads
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import computed_once
 from ringleader.signals import Signals
 from ringleader.signals.lockstep import Flow, Ties
 from ringleader.signals.suspicion import SIDE_BY_SIDE, beside_each_other
@@ -31,7 +31,7 @@ class LabelFree:
         self._inputs = {} if inputs is None else inputs
         self._ranks: dict[int, tuple[Ranks, Ranks]] = {}
 
-    @found_once
+    @computed_once
     def ties(self) -> Ties:
         """The graphs that labels flow along."""
         return Ties(self.signals.share, self.signals.lockstep)

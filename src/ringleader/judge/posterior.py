@@ -18,7 +18,7 @@ from ringleader.judge.basis import BEND, LINEAR
 from ringleader.kernels.elementary import exp, log
 from ringleader.kernels.logistic import expected_omega, fisher_weight, log_logistic, logistic
 from ringleader.kernels.tiles import cholesky_factor, gram, inverse_factor, product, times_vector, vector_times
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import computed_once
 
 LEAST_LEFT = 0.05
 """Least share of an entity's leverage that is left when its own label is taken out."""
@@ -49,12 +49,12 @@ class Posterior:
     objective: float
     gap: float
 
-    @found_once
+    @computed_once
     def variance(self) -> Floats:
         """(P,) of the weights."""
         return self.inverse.diagonal()
 
-    @found_once
+    @computed_once
     def leverage(self) -> Floats:
         """(M,) x' C x of the rows."""
         return self.inverse.leverage()
@@ -170,7 +170,7 @@ class ByWeights:
     def __init__(self, rows: Floats, curvature: Floats, prior: Prior, turned: Floats | None = None) -> None:
         self.rows, self.curvature, self.prior, self.turned = rows, curvature, prior, turned
 
-    @found_once
+    @computed_once
     def factor(self) -> Floats:
         block = gram(self.rows, self.curvature, self.turned)
         block[np.diag_indices_from(block)] += 1 / self.prior.variance
@@ -202,7 +202,7 @@ class ByLabels:
         self.joint = _joint(rows, prior) if joint is None else joint
         self.weight = np.sqrt(curvature)
 
-    @found_once
+    @computed_once
     def factor(self) -> Floats:
         block = self.joint * self.weight[:, None] * self.weight
         block[np.diag_indices_from(block)] += 1

@@ -53,9 +53,9 @@ def _one_of_each(order: list[str], profiles: Mapping[str, Profile]) -> set[str]:
 def _within(wanted: Numbers, free: Numbers, sizes: Numbers, share: float) -> list[int]:
     """How many of each kind: as wanted, but what exceeds the free ones goes to the kinds that lack most."""
     taken = np.minimum(wanted, free)
-    for room in (free, sizes):
+    for available in (free, sizes):
         for _ in range(int(wanted.sum() - taken.sum())):
-            lack = np.where(taken < room, share * sizes - taken, -np.inf)
+            lack = np.where(taken < available, share * sizes - taken, -np.inf)
             k = int(np.argmax(lack))
             if lack[k] == -np.inf:
                 break

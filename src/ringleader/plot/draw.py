@@ -167,10 +167,10 @@ def _scores(chart: Scores, ax: Axes) -> Axes:
     floor = 0.45 if not chart.known else 0.45 * float(most) ** (-0.13 * len(chart.known))
     ax.set_yscale("log")
     ax.set_ylim(floor, most * 1.6)
-    room = np.log(0.7 / floor) if chart.known else 0.0
+    span = np.log(0.7 / floor) if chart.known else 0.0
     for i, (kind, values) in enumerate(chart.known):
         colour = {"known bad": BAD, "known good": GOOD}.get(kind, CORE)
-        height = 0.62 * np.exp(-room * (i + 0.45) / len(chart.known))
+        height = 0.62 * np.exp(-span * (i + 0.45) / len(chart.known))
         ax.plot(values, np.full(len(values), height), linestyle="none", marker="|", markersize=9, markeredgewidth=1.1,
                 color=colour, label=kind)  # fmt: skip
     _prepare(ax, chart, grid="y")

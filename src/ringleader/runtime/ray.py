@@ -165,7 +165,7 @@ class RayWorkers:
         if not self.count:
             raise ClusterError(f"no node of the cluster has {counted(max(self.threads, 1), 'processor')} for a worker")
         if self.count < self.wanted:
-            said = f"the cluster has room for {self.count} of {counted(self.wanted, 'worker')}; they do the work of all"
+            said = f"only {self.count} of {counted(self.wanted, 'worker')} fit on the cluster; they do the work of all"
             warn_of([said], RunWarning)
         actor = self.ray.remote(
             max_restarts=0, num_cpus=self.threads, scheduling_strategy="SPREAD", concurrency_groups={ALIVE: 1}

@@ -45,7 +45,7 @@ class Remembered(Generic[K, V]):
         return Remembered, (self._most,)
 
 
-class found_once(Generic[R]):
+class computed_once(Generic[R]):
     """``functools.cached_property`` with a lock for each object. Python 3.11 has one lock for all objects, and threads
     that find the same of different objects may wait for one another: workers of a cluster in one process do.
     """

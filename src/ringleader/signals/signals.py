@@ -10,7 +10,7 @@ import numpy as np
 from ringleader.arrays import Bools, Floats, frozen
 from ringleader.runtime.machine import return_memory
 from ringleader.runtime.mapped import in_file
-from ringleader.runtime.remembered import found_once
+from ringleader.runtime.remembered import computed_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.signals.behaviour import Covariates, Market, behaviour, read_market
 from ringleader.signals.crowd import CROWD_NAME, counts_lead, entity_crowd, review_crowd, say_order
@@ -73,17 +73,17 @@ class Signals:
         """The cells held here."""
         return self.share.tensor
 
-    @found_once
+    @computed_once
     def reviews(self) -> ReviewEvidence:
         """Log-odds and leave-one-out evidence of every distinct review."""
         return self._find_evidence()
 
-    @found_once
+    @computed_once
     def lockstep(self) -> Lockstep:
         """Who acts together with whom beyond chance."""
         return self._find_lockstep()
 
-    @found_once
+    @computed_once
     def strangers(self) -> Strangers:
         """The crowd of strangers that each review is part of."""
         return self._compute_strangers() if self._find_strangers is None else self._find_strangers()
@@ -92,7 +92,7 @@ class Signals:
         settings = self.lockstep.settings
         return find_strangers(self.share, self.actor, *find_sides(self.share, self.actor, settings), settings)
 
-    @found_once
+    @computed_once
     def ratios(self) -> ReviewRatios:
         """What speaks against every review, by the way it may have been bought."""
         ratios = review_ratios(self.share, self.reviews, self.lockstep, self.strangers)
@@ -100,34 +100,34 @@ class Signals:
             return_memory()  # what it took to find them
         return ratios
 
-    @found_once
+    @computed_once
     def counts_lead(self) -> bool:
         """Whether counts are the signal here, and crowds the suspicion; else it is who acts with whom."""
         return counts_lead(self.share, self.actor)
 
-    @found_once
+    @computed_once
     def order(self) -> str:
         """By which signal reviews and entities are sorted where no label speaks, and why, in words."""
         return say_order(self.share, self.actor)
 
-    @found_once
+    @computed_once
     def crowd(self) -> Floats:
         """How far the counts around every review exceed what their margins expect."""
         return review_crowd(self.share)
 
-    @found_once
+    @computed_once
     def loudest_campaigns(self) -> tuple[float, float]:
         """What all but the loudest campaigns are at the most, and the share of reviews that stand in louder ones."""
         campaign = self.ratios.campaign
         bound = float(np.quantile(campaign, 1 - LOUDEST))
         return bound, float((campaign > bound).mean())
 
-    @found_once
+    @computed_once
     def market(self) -> Market:
         """What the behaviour of all modes shares."""
         return read_market(self.share)
 
-    @found_once
+    @computed_once
     def not_attacks(self) -> Bools:
         """Which reviews are no bad ratings, (n_cells,)."""
         return not_attacks(self.share, self.lockstep)
@@ -157,7 +157,7 @@ class Signals:
             return
         self.find_all(())
         self.find_rest()
-        known = self.__dict__  # where ``found_once`` has them
+        known = self.__dict__  # where ``computed_once`` has them
         reviews = known["reviews"] = ReviewEvidence(*map(in_file, self.reviews))
         known["strangers"] = Strangers(**{name: in_file(column) for name, column in self.strangers._asdict().items()})
         known["ratios"] = ReviewRatios(*map(in_file, self.ratios))

@@ -93,7 +93,7 @@ class Folder:
         return (self.path / name).exists()
 
     def open(self, name: str) -> BinaryIO:
-        return open_plain(self.path / name)
+        return open_regular(self.path / name)
 
     def write(self, name: str, writer: Writer) -> Entry:
         temporary = temporary_beside(self.path / name)
@@ -273,7 +273,7 @@ def place_of(folder: str | os.PathLike[str] | Place) -> Place:
     return Store(os.fspath(folder)) if path is None else Folder(Path(path))
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """Opens a plain file to read; a link, a pipe, a folder or a device is refused and not waited for."""
     if path.is_symlink():  # what it leads to may change, and is none of the model's
         raise OSError(f"{path.name} is a link, not a regular file")

@@ -236,7 +236,7 @@ def find_rhythms(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar)
     """How the reviews of every entity lie over its life. seen : reviews of each of ``weeks``."""
     n, before = len(volume), calendar.before_each()
     if before is None:
-        return _plain_rhythms(weeks, seen, volume, calendar)
+        return _rhythms_without_table(weeks, seen, volume, calendar)
     first, last, gap, active = np.zeros((4, n), np.int64)
     made = Rhythms(first, last, gap, active, np.zeros(n), np.zeros(n))
     times = ActiveTimes(read_only(weeks.entity), read_only(weeks.bins), before)
@@ -244,7 +244,7 @@ def find_rhythms(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar)
     return made
 
 
-def _plain_rhythms(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Rhythms:
+def _rhythms_without_table(weeks: Weeks, seen: Floats, volume: Floats, calendar: Calendar) -> Rhythms:
     """The same where time is too long for a table."""
     n = len(volume)
     first, last = life(weeks, n)

@@ -23,7 +23,7 @@ from ringleader.kernels.elementary import log1p
 from ringleader.kernels.tiles import LANES
 from ringleader.runtime.executor import Threads
 from ringleader.runtime.peers import Alone, Peers, gather
-from ringleader.runtime.remembered import Remembered, found_once
+from ringleader.runtime.remembered import Remembered, computed_once
 from ringleader.shares.cells import CellShare, as_share
 from ringleader.shares.graphs import OwnedGraph, OwnedRows, both_ways, cell_graph, meeting_graph, turned
 from ringleader.signals.lockstep.folds import Flow, LabelSet, OwnSpan, hold_out, read_folds
@@ -95,7 +95,7 @@ class Ties:
         """``averaged_over_pairs`` of the actors."""
         return self._walk(("pairs", prior), lambda: self._pair_graph.averaged(prior))
 
-    @found_once
+    @computed_once
     def _pair_graph(self) -> PairGraph:
         return PairGraph(self.lockstep, self.share.peers)
 
