@@ -1,6 +1,6 @@
 """A model of what a sweep on a cluster costs: constants that are measured, times that it predicts, and larger markets.
 
-    python benchmarks/cluster_cost.py --fit 50000 100000 200000 500000 --check 1000000 5000000 20000000
+    python benchmarks/cluster_cost.py --fit 50000 200000 500000 2000000 3000000 --check 1000000 5000000 20000000
     python benchmarks/cluster_cost.py --traffic 200000
     python benchmarks/cluster_cost.py --simulate 64
     python benchmarks/cluster_cost.py --project
@@ -34,7 +34,7 @@ from in_process import InProcess
 
 import ringleader as rl
 from cluster_speed import market
-from cluster_whole_fit import AROUND, CELL, ROW_BYTES, VISITS
+from cluster_whole_fit import AROUND, CELL, REFERENCE, ROW_BYTES, STEP, VISITS
 from ringleader.learners.cluster import ClusterLearner
 from ringleader.learners.loop import get_learner, likelihoods
 from ringleader.model.config import ModelConfig
@@ -247,9 +247,9 @@ def main() -> None:
     parser.add_argument("--project", action="store_true", help="say what the model says of the largest market")
     parser.add_argument("--most-rows", type=int, default=54_000_000, help="rows of the largest table that is timed")
     parser.add_argument("--threads", type=int, default=16)
-    parser.add_argument("--step", type=float, default=0.0014, help="seconds of an empty super-step")
+    parser.add_argument("--step", type=float, default=STEP, help="seconds of an empty super-step")
     parser.add_argument(
-        "--reference", type=float, default=0.00016, help="seconds of the driver for a reference of a step"
+        "--reference", type=float, default=REFERENCE, help="seconds of the driver for a reference of a step"
     )
     parser.add_argument("--bandwidth", type=float, default=1e9, help="bytes a second that a worker receives")
     parser.add_argument("--price", type=float, default=0.90, help="dollars of a machine for an hour")

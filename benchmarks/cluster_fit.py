@@ -5,15 +5,20 @@
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2     # two workers with a thread each
     python benchmarks/cluster_fit.py fit --folder /tmp/reviews --workers 2 --steps   # and what each process did when
 
-The market is copies of a generated one with rings in it, and has two hundred labels. Reading, lockstep, sweeps,
-evidence, behaviour, heads, cores, scores and the model folder are all in the time; Ray's start is not.
+    python benchmarks/cluster_fit.py table --folder /tmp/reviews --write cluster_fits.jsonl # 1, 2, 4 workers and none
+
+Every fit is a line of JSON in the file behind ``--write``; ``cluster_whole_fit.py`` makes the tables of docs/scale.md
+from ``cluster_fits.jsonl`` beside it. The market is copies of a generated one with rings in it, and has two hundred
+labels. Reading, lockstep, sweeps, evidence, behaviour, heads, cores, scores and the model folder are all in the time;
+Ray's start is not.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import json
 import resource
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ringleader as rl
+from cluster_whole_fit import Fit
+from machine import describe
 from ringleader.datasets import taste_market
 from ringleader.runtime.peers import Peers
 from ringleader.runtime.workers import started
@@ -156,8 +163,8 @@ def write(folder: Path, reviews: int) -> None:
     (folder / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) -> None:
-    """Fit once, and print what it took."""
+def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) -> Fit:
+    """Fit once, and say what it took."""
     steps = Steps() if by_steps else None
     runtime = rl.Ray(workers=workers, threads=threads, object_store=store * 2**20) if workers else None
     with started(runtime) as running, tempfile.TemporaryDirectory() as models:
@@ -179,38 +186,52 @@ def fit(folder: Path, workers: int, threads: int, store: int, by_steps: bool) ->
         of_workers = [] if steps is None or running is None else running.run(end_steps, [()] * workers)
         after = [used(), *(running.run(used, [()] * workers) if running is not None else [])]
     busy = [b.seconds - a.seconds for a, b in zip(before, after, strict=True)]
-    print(f"{workers or 'no'} workers, {threads} threads: {elapsed:.1f} s, {sum(busy):.1f} CPU seconds", end="")
-    print(f", of the driver {busy[0]:.1f} s and {after[0].megabytes:.0f} MB", end="")
-    if workers:
-        said = ", ".join(f"{seconds:.1f}" for seconds in busy[1:])
-        print(f", of the workers {said} s and {', '.join(f'{u.megabytes:.0f}' for u in after[1:])} MB", end="")
-    print()
-    apart = ", ".join(f"{after - before:.2f}" for before, after in itertools.pairwise(sweeps))
-    print(f"the first sweep ended after {sweeps[0]:.1f} s, the others, checkpoints with them, took {apart} s")
-    print(f"before it: {', '.join(f'{u.megabytes:.0f}' for u in before)} MB")
-    print(repr(detector.tensor_))
     if steps is not None:
         print("of the driver:")
         print_steps(steps.found)
     for rank, found in enumerate(of_workers):
         print(f"of worker {rank}:")
         print_steps(found)
+    tensor = detector.tensor_
+    return Fit(
+        tensor.n_cells,
+        tensor.shape[0],
+        workers,
+        threads,
+        round(elapsed, 1),
+        round(busy[0], 1),
+        round(after[0].megabytes),
+        tuple(round(seconds, 1) for seconds in busy[1:]),
+        tuple(round(u.megabytes) for u in after[1:]),
+        tuple(round(ended, 1) for ended in sweeps),
+        describe(),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["write", "fit"])
+    parser.add_argument("what", choices=["write", "fit", "table"])
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--reviews", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--store", type=int, default=500, help="megabytes of Ray's object store")
     parser.add_argument("--steps", action="store_true", help="say what each step of each process took")
-    given = parser.parse_args()
-    if given.what == "write":
-        write(given.folder, given.reviews)
+    parser.add_argument("--write", type=Path, help="a file of JSON lines to add the figures to")
+    chosen = parser.parse_args()
+    if chosen.what == "write":
+        write(chosen.folder, chosen.reviews)
+    elif chosen.what == "table":
+        for workers in (0, 1, 2, 4):
+            words = ["--workers", str(workers), "--threads", "1" if workers else "2", "--write", str(chosen.write)]
+            subprocess.run([sys.executable, __file__, "fit", "--folder", str(chosen.folder), *words], check=True)
     else:
-        fit(given.folder, given.workers, given.threads, given.store, given.steps)
+        row = fit(chosen.folder, chosen.workers, chosen.threads, chosen.store, chosen.steps)
+        line = json.dumps(row._asdict())
+        print(line)
+        if chosen.write:
+            with chosen.write.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -10,25 +10,28 @@ what the first worker does beyond the others (it searches for cores) are alone; 
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 ROW_BYTES = 96
 """A factor row of rank 24 in float32."""
-CELL, VISITS = 1.047e-6, 47.8
+CELL, VISITS = 0.851e-6, 12.5
 """Seconds of a cell in a sweep, and how often it visits a row, as ``cluster_cost.py`` finds them."""
-AROUND = 1.24
+AROUND = 1.32
 """CPU seconds of a sweep on two workers over those of one process, as ``cluster_speed.py`` has them: laying out what
 was drawn, and messages."""
 SWEEPS = 4
-ROWS = ((2.0, 3.8), (5.0, 4.5), (10.0, 5.0), (48.0, 22.5), (192.0, 28.5), (1700.0, 39.0))
+ROWS = ((2.0, 2.9), (5.0, 3.0), (10.0, 3.2), (19.0, 4.1), (29.0, 11.4), (48.0, 13.8), (192.0, 21.0), (1700.0, 24.0))
 """Nanoseconds of a row where all of them are so many megabytes, as measured there."""
 FIT_STEPS = 2_300
 """Super-steps of a fit beside its sweeps: 1,900 where labels are read, counted on a small market, and 400 questions of
 the search for cores, which do not grow with the market."""
-STEP, REFERENCE = 0.0014, 0.00016
+STEP, REFERENCE = 0.0011, 0.00016
 """Seconds of an empty super-step, and of the driver for each message in it."""
 LIBRARIES, HELD, WHOLE = 4.0e8, 900.0, 4.0
 """Bytes of a worker: without any data, for each of its reviews, and for each review of all (who negatives are drawn
@@ -36,14 +39,25 @@ from)."""
 
 
 class Fit(NamedTuple):
-    """A whole fit that was measured: CPU seconds of all processes, of the driver, and of each worker where noted."""
+    """A whole fit that was measured (``cluster_fit.py``)."""
 
     reviews: int
     reviewers: int
     workers: int  # 0: one process
-    seconds: float
-    driver: float | None = None
+    threads: int  # of each process
+    wall: float  # seconds, the start of Ray not among them
+    driver: float  # CPU seconds, as of each worker
+    driver_megabytes: float  # the most that it had in memory, as of each worker
     each: tuple[float, ...] = ()
+    megabytes: tuple[float, ...] = ()
+    sweeps: tuple[float, ...] = ()  # when each ended, in seconds
+    machine: str = ""
+    alone: bool = True  # whether nothing else was at work: otherwise its time says little
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of all processes."""
+        return self.driver + sum(self.each)
 
     @property
     def first(self) -> float:
@@ -51,33 +65,22 @@ class Fit(NamedTuple):
         return self.each[0] - sum(self.each[1:]) / len(self.each[1:])
 
 
-SMALL = (
-    Fit(251_808, 65_256, 0, 15.2),
-    Fit(251_808, 65_256, 1, 14.0, 2.4),
-    Fit(251_808, 65_256, 2, 29.2, 6.2, (13.6, 9.4)),
-    Fit(251_808, 65_256, 4, 62.0, 12.5, (16.9, 10.8, 10.9, 10.8)),
-    Fit(1_007_232, 261_024, 0, 35.6),
-    Fit(1_007_232, 261_024, 1, 41.1, 3.8),
-    Fit(1_007_232, 261_024, 2, 64.5, 8.4, (33.6, 22.5)),
-    Fit(1_007_232, 261_024, 4, 104.3, 14.9, (31.2, 19.1, 19.5, 19.6)),
-)
-"""bf406e7, two processors, real-time priority; the model is fitted to these."""
-LARGE = (
-    Fit(5_036_160, 1_305_120, 0, 164.6),
-    Fit(5_036_160, 1_305_120, 2, 246.0, 14.0),
-    Fit(5_036_160, 1_305_120, 2, 257.3, 20.9),
-    Fit(5_036_160, 1_305_120, 2, 292.6, 23.9),
-    Fit(5_036_160, 1_305_120, 4, 289.4, 20.8),
-    Fit(5_036_160, 1_305_120, 4, 305.7, 20.4),
-    Fit(9_946_416, 2_600_000, 1, 410.7),
-    Fit(9_946_416, 2_600_000, 2, 561.8),
-    Fit(9_946_416, 2_600_000, 4, 708.1),
-)
-"""As docs/scale.md has them, measured before; the model predicts them."""
-WALLS = ((LARGE[1], 159.2), (LARGE[2], 159.8))
-"""Time of fits that had two processors to themselves."""
-LARGEST_SWEEPS = {8: 33.0, 64: 14.0, 256: 117.0}
+FITS = Path(__file__).with_name("cluster_fits.jsonl")
+"""The fits that were measured last, one JSON object a line."""
+PROCESSORS = 2
+"""Of the machine: fits on more workers share them, so that their time says little."""
+MOST_SMALL = 1_100_000
+"""Reviews of the largest market that the model is fitted to; what larger ones cost is predicted, and compared."""
+LARGEST_SWEEPS = {8: 23.6, 64: 13.0, 256: 117.1}
 """Seconds of a sweep of the largest market by so many workers of 16 threads (``cluster_cost.py --project``)."""
+FIT_HEADER = (
+    "| reviews | workers | time (over one process) | CPU of all | of the driver | MB of the driver "
+    "| MB of each worker (allowed) | CPU, predicted |"
+)
+HEADER = (
+    "| workers | four sweeps | the rest, shared | driver alone | first worker alone | super-steps | in all "
+    "| memory of each | dollars |"
+)
 LARGEST, THREADS, PRICE = 571_000_000, 16, 0.90
 """Amazon reviews 2023; dollars of a machine for an hour."""
 
@@ -101,6 +104,13 @@ class Whole(NamedTuple):
     each: Line
     driver: Line
     first: Line
+
+
+def measured(path: Path = FITS) -> tuple[list[Fit], list[Fit]]:
+    """Small fits, which the model goes through, and large ones, which it predicts."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    fits = [Fit(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}) for row in rows]
+    return [f for f in fits if f.reviews <= MOST_SMALL], [f for f in fits if f.reviews > MOST_SMALL]
 
 
 def row_seconds(reviewers: float) -> float:
@@ -127,13 +137,13 @@ def fitted(fits: Sequence[Fit]) -> Whole:
     for workers in sorted({fit.workers for fit in fits}):
         own = [fit for fit in fits if fit.workers == workers]
         lines[workers] = line([(f.reviews / 1e6, f.seconds - sweeps(f.reviews, f.reviewers, workers)) for f in own])
-    shared = [fit for fit in fits if fit.each]
+    shared = [fit for fit in fits if len(fit.each) > 1]
     on_workers = {workers: found for workers, found in lines.items() if workers}
     return Whole(
         lines,
         line([(workers, found.fixed) for workers, found in on_workers.items()]),
         line([(1 - 1 / workers, found.each) for workers, found in on_workers.items()]),
-        line([(fit.reviews / 1e6, fit.driver or 0.0) for fit in shared]),
+        line([(fit.reviews / 1e6, fit.driver) for fit in shared]),
         line([(fit.reviews / 1e6, fit.first) for fit in shared]),
     )
 
@@ -178,33 +188,68 @@ def worker_memory(reviews: float, workers: int) -> float:
     return LIBRARIES + HELD * reviews / workers + WHOLE * reviews
 
 
-def table(model: Whole) -> list[str]:
+def projection_rows(model: Whole) -> list[str]:
     """A whole fit of the largest market, as the table in docs/scale.md has it."""
     rows = []
     for workers, sweep in LARGEST_SWEEPS.items():
         rest = projected(model, LARGEST, workers, THREADS)
         seconds = SWEEPS * sweep + rest.seconds
-        said = [f"{SWEEPS * sweep:.0f} s", f"{rest.shared:.0f} s", f"{rest.driver:,.0f} s", f"{rest.first:,.0f} s"]
-        said += [f"{rest.steps:,.0f} s", f"{seconds / 3600:.1f} hours", f"{rest.memory / 1e9:.0f} GB"]
-        rows.append(f"| {workers} | {' | '.join(said)} | {workers * seconds / 3600 * PRICE:,.0f} |")
+        cells = [f"{SWEEPS * sweep:.0f} s", f"{rest.shared:.0f} s", f"{rest.driver:,.0f} s", f"{rest.first:,.0f} s"]
+        cells += [f"{rest.steps:,.0f} s", f"{seconds / 3600:.1f} hours", f"{rest.memory / 1e9:.0f} GB"]
+        rows.append(f"| {workers} | {' | '.join(cells)} | {workers * seconds / 3600 * PRICE:,.0f} |")
+    return rows
+
+
+def predicted_walls(model: Whole, fits: Sequence[Fit]) -> list[tuple[Fit, float]]:
+    """Large fits in which every worker had a processor to itself, and the seconds that the model says."""
+    alone = [fit for fit in fits if 1 <= fit.workers <= PROCESSORS and fit.alone and fit.reviews > MOST_SMALL]
+    return [(fit, wall_seconds(model, fit.reviews, fit.reviewers, fit.workers)) for fit in alone]
+
+
+def allowed_megabytes(fit: Fit, fits: Sequence[Fit]) -> float | None:
+    """What a worker may have: 1.3 times its share of what one worker alone has, and 300 MB."""
+    alone = [f.megabytes[0] for f in fits if f.reviews == fit.reviews and f.workers == 1]
+    return 1.3 * alone[0] / fit.workers + 300 if alone and fit.workers > 1 else None
+
+
+def fit_rows(model: Whole, fits: Sequence[Fit]) -> list[str]:
+    """Every fit that was measured, beside what is allowed and what the model says."""
+    rows = []
+    for fit in fits:
+        one = next((f for f in fits if f.reviews == fit.reviews and not f.workers), None)
+        ratio = f" ({fit.wall / one.wall:.2f})" if one and fit.workers == PROCESSORS else ""
+        times = f"{fit.wall:.0f} s{ratio}" if fit.workers <= PROCESSORS and fit.alone else ""
+        predicted = cpu_seconds(model, fit.reviews, fit.reviewers, fit.workers)
+        error = f"{predicted / fit.seconds - 1:+.0%}" if fit.reviews > MOST_SMALL else "fitted"
+        allowed = allowed_megabytes(fit, fits)
+        held = ", ".join(f"{m:,.0f}" for m in fit.megabytes) + (f" ({allowed:,.0f})" if allowed else "")
+        who = f"{fit.workers}" if fit.workers else f"one process, {fit.threads} threads"
+        cells = [f"{fit.reviews:,}", who, times, f"{fit.seconds:.0f} s", f"{fit.driver:.0f} s"]
+        cells += [f"{fit.driver_megabytes:,.0f}", held, error]
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
 def main() -> None:
-    model = fitted(SMALL)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/scale.md")
+    chosen = parser.parse_args()
+    small, large = measured()
+    model = fitted(small)
     for workers, found in model.lines.items():
         print(f"{workers} workers: {found.fixed:.1f} s + {found.each:.1f} s a million reviews, beside the sweeps")
     print(f"driver: {model.driver.fixed:.1f} s + {model.driver.each:.1f} s a million; ", end="")
     print(f"first worker beyond the others: {model.first.fixed:.1f} s + {model.first.each:.1f} s a million")
-    for fit in LARGE:
-        predicted = cpu_seconds(model, fit.reviews, fit.reviewers, fit.workers)
-        error = f"{predicted / fit.seconds - 1:+.0%}"
-        print(f"{fit.reviews:,}, {fit.workers} workers: {predicted:.0f} s predicted, {fit.seconds} measured, {error}")
-    for fit, seconds in WALLS:
-        predicted = wall_seconds(model, fit.reviews, fit.reviewers, fit.workers)
-        print(f"{fit.reviews:,}, {fit.workers} workers: {predicted:.0f} s of time predicted, {seconds} measured")
-    for row in table(model):
-        print(row)
+    for fit, seconds in predicted_walls(model, large):
+        print(f"{fit.reviews:,}, {fit.workers} workers: {seconds:.0f} s of time predicted, {fit.wall:.0f} measured")
+    tables = {"fits": (FIT_HEADER, fit_rows(model, small + large)), "projection": (HEADER, projection_rows(model))}
+    for name, (header, rows) in tables.items():
+        text = "\n".join([header, "|" + "---|" * (header.count("|") - 1), *rows])
+        print(text)
+        if chosen.write:
+            from machine import write_section
+
+            write_section("scale.md", name, text)
 
 
 if __name__ == "__main__":

@@ -22,31 +22,36 @@ def cost() -> Any:
     return module
 
 
-def test_fits_of_five_and_ten_million_reviews_are_predicted_from_small_ones_within_a_quarter(cost: Any) -> None:
-    model = cost.fitted(cost.SMALL)
-    assert max(fit.reviews for fit in cost.SMALL) < 0.25 * min(fit.reviews for fit in cost.LARGE)
-    for fit in cost.LARGE:
+def test_large_fits_are_predicted_from_small_ones_within_a_quarter(cost: Any) -> None:
+    small, large = cost.measured()
+    model = cost.fitted(small)
+    assert {0, 1, 2, 4} == {fit.workers for fit in small} == {fit.workers for fit in large}
+    assert max(fit.reviews for fit in small) < 0.25 * min(fit.reviews for fit in large)
+    for fit in large:
         predicted = cost.cpu_seconds(model, fit.reviews, fit.reviewers, fit.workers)
         assert predicted == pytest.approx(fit.seconds, rel=0.25)
-    for fit, seconds in cost.WALLS:
-        assert cost.wall_seconds(model, fit.reviews, fit.reviewers, fit.workers) == pytest.approx(seconds, rel=0.25)
+    for fit, seconds in cost.predicted_walls(model, large):
+        assert seconds == pytest.approx(fit.wall, rel=0.25)
 
 
 def test_the_model_goes_through_what_it_is_fitted_to(cost: Any) -> None:
-    model = cost.fitted(cost.SMALL)
-    for fit in cost.SMALL:
-        assert cost.cpu_seconds(model, fit.reviews, fit.reviewers, fit.workers) == pytest.approx(fit.seconds)
+    small, _ = cost.measured()
+    for fit in small:
+        predicted = cost.cpu_seconds(cost.fitted(small), fit.reviews, fit.reviewers, fit.workers)
+        assert predicted == pytest.approx(fit.seconds)
 
 
 def test_what_many_workers_share_falls_and_what_one_process_does_stays(cost: Any) -> None:
-    model = cost.fitted(cost.SMALL)
+    model = cost.fitted(cost.measured()[0])
     few, many = (cost.projected(model, 571e6, workers, 16) for workers in (8, 64))
     assert few.shared > 4 * many.shared
     assert (few.driver, few.first) == (many.driver, many.first)
     assert few.memory > many.memory > cost.WHOLE * 571e6
 
 
-def test_the_documentation_has_the_figures_of_the_model(cost: Any) -> None:
+def test_the_documentation_has_the_figures_that_were_measured_and_those_of_the_model(cost: Any) -> None:
     text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    for row in cost.table(cost.fitted(cost.SMALL)):
+    small, large = cost.measured()
+    model = cost.fitted(small)
+    for row in cost.fit_rows(model, small + large) + cost.projection_rows(model):
         assert row in text
