@@ -229,7 +229,7 @@ def device_report(sizes: Sequence[int], *, say: Say = lambda text: None) -> dict
 
 
 def fit_table(cells: int, *, large: int, say: Say) -> Iterator[SpeedRow]:
-    """How fast a fit of that many reviews is, and of ``large`` where it is not 0; pyttb beside it where installed."""
+    """How fast a fit of that many reviews is, and of ``large`` where that is another number and not 0; pyttb beside it where installed."""
     yield SpeedRow("compilation or loading of kernels", compile_seconds(), "s", note="apart from all that follows")
     tensor = benchmark_tensor(cells)
     yield _entries_row(fit_rate(tensor, rank=10))
@@ -248,7 +248,7 @@ def fit_table(cells: int, *, large: int, say: Say) -> Iterator[SpeedRow]:
     yield SpeedRow("operations per second, rank 24", least["flops"] * two.per_second / 1e9, "Gflop/s")
     title = f"slope of log time from {cells:,} to {10 * cells:,} entries, rank 24"
     yield SpeedRow(title, _growth(cells), "", "at most 1.1")
-    if large:
+    if large not in (0, cells):
         big = fit_rate(benchmark_tensor(large), rank=24, threads=2, repeats=3)
         yield _entries_row(big._replace(job=f"{big.job}, {large:,} reviews"))
         yield SpeedRow(f"slope of log time from {cells:,} to {large:,} reviews, rank 24", slope(two, big), "")
