@@ -89,3 +89,10 @@ def test_both_tables_are_stored_with_the_machine(tmp_path, monkeypatch, reviews,
     assert "cores" in stored["about"]
     assert [row["what"] for row in stored["tables"]["answers"]] == [f"answer of {size}" for size in sizes]
     assert {path.name for path in tmp_path.glob("*.csv")} == {"speed.csv", "answers.csv"}
+
+
+def test_a_large_market_of_the_same_size_is_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "has_pyttb", lambda: False)
+    rows = {row.what: row.value for row in speed.fit_table(300, large=300, say=lambda text: None)}
+    assert not any("300 to 300" in what for what in rows)
+    assert np.isfinite(list(rows.values())).all()

@@ -229,7 +229,7 @@ def device_report(sizes: Sequence[int], *, say: Say = lambda text: None) -> dict
 
 
 def fit_table(cells: int, *, large: int, say: Say) -> Iterator[SpeedRow]:
-    """How fast a fit of that many reviews is, and of ``large`` where that is another number and not 0; pyttb beside it where installed."""
+    """How fast a fit of that many reviews is, and of ``large`` (0: no other); pyttb beside it where installed."""
     yield SpeedRow("compilation or loading of kernels", compile_seconds(), "s", note="apart from all that follows")
     tensor = benchmark_tensor(cells)
     yield _entries_row(fit_rate(tensor, rank=10))
