@@ -130,6 +130,18 @@ def command(commands: Commands) -> Callable[..., subprocess.CompletedProcess[str
     return commands.run
 
 
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Callable[[Any, str], None]]:
+    """The names of calls in their order, and what has those of a name in a module or class noted there."""
+    order: list[str] = []
+
+    def note(place: Any, name: str) -> None:
+        call = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args: (order.append(name), call(*args))[1])
+
+    return order, note
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's Chromium; no name but one that attacks is looked up."""

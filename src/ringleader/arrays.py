@@ -67,7 +67,7 @@ class ColumnTable:
     A table that is stacked from columns is a copy of all of them. Here each goes to its place when it is found: memory
     for some is set aside at once, and pages that nothing was written to take no memory.
 
-    used : columns that are written; their memory, (capacity, n), has room for more
+    used : columns that are written; their memory, (capacity, n), may hold more
     """
 
     def __init__(self, memory: Floats, used: int = 0) -> None:
@@ -82,7 +82,7 @@ class ColumnTable:
 
     @property
     def capacity(self) -> int:
-        """Columns that its memory has room for."""
+        """Columns that its memory can hold."""
         return len(self._memory)
 
     def put(self, column: npt.ArrayLike) -> ColumnTable:

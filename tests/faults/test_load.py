@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def test_columns_go_to_their_place_in_one_table() -> None:
     assert all(column.flags.c_contiguous for column in table.values.T)
     again = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(again.values, columns[:1].T)
-    assert again.capacity == 1, "room that nothing was written to does not travel"
+    assert again.capacity == 1, "memory that nothing was written to does not travel"
 
 
 def test_a_report_holds_the_inputs_of_one_large_mode_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,20 +197,15 @@ def test_a_report_holds_the_inputs_of_one_large_mode_at_a_time(tmp_path: Path, m
 
 
 def test_a_report_of_a_large_model_reads_its_state_and_finds_ratios_before_any_inputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: tuple[list[str], Callable[[Any, str], None]]
 ) -> None:
     monkeypatch.setattr(pieces, "LARGEST", 1 << 12)
     rl.RingDetector(epochs=1).fit(nobody_twice()).save(tmp_path / "m")
     monkeypatch.setattr(parts, "LARGE", 300)
-    order: list[str] = []
-
-    def noted(place: Any, name: str) -> None:
-        call = getattr(place, name)
-        monkeypatch.setattr(place, name, lambda *args: (order.append(name), call(*args))[1])
-
-    noted(stored_state, "read_state")
-    noted(signals, "review_ratios")
-    noted(LabelFree, "inputs")
+    order, note = noted
+    note(stored_state, "read_state")
+    note(signals, "review_ratios")
+    note(LabelFree, "inputs")
     model = rl.load(tmp_path / "m")
     model.report(tmp_path / "page.html")
     assert list(dict.fromkeys(order)) == ["read_state", "review_ratios", "inputs"]

@@ -36,6 +36,12 @@ def test_they_are_refused_in_a_sentence(call: Callable[[], Any], said: str) -> N
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_so_they_are_by_an_update() -> None:
+    with pytest.raises(RingleaderError, match="callback is 3; give a function"):
+        detector().fit(TABLE).partial_fit(TABLE.assign(reviewer="z"), callback=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_save_keeps_no_less_than_nothing(tmp_path: Path) -> None:
     model = detector().fit(TABLE)
     with pytest.raises(RingleaderError, match="keep is -1; choose a whole number of at least 0"):
@@ -45,10 +51,10 @@ def test_a_save_keeps_no_less_than_nothing(tmp_path: Path) -> None:
 
 def test_a_machine_is_not_asked_for_more_workers_than_it_has_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "memory_limit", lambda: 2 * 10**9)
-    nodes.check_memory(10)
-    nodes.check_memory(None)
+    nodes.check_local(10)
+    nodes.check_local(None)
     with pytest.raises(ClusterError, match=r"11 workers need at least 2\.2 GB, .* 2\.0 GB: ask for at most 10"):
-        nodes.check_memory(11)
+        nodes.check_local(11)
 
 
 @pytest.mark.filterwarnings("ignore")

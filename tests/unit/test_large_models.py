@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,18 +119,13 @@ def test_values_that_ascend_are_distinct(values: list[str | None], ascends: bool
 
 
 def test_an_explanation_by_a_large_model_leaves_arrays_in_their_files(
-    fitted: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    fitted: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, noted: tuple[list[str], Callable[[Any, str], None]]
 ) -> None:
     said = fitted.explain("reviewer", "u3").to_dict()
     monkeypatch.setattr(parts, "LARGE", 50)
-    order: list[str] = []
-
-    def noted(place: Any, name: str) -> None:
-        call = getattr(place, name)
-        monkeypatch.setattr(place, name, lambda *args: (order.append(name), call(*args))[1])
-
-    noted(signals, "review_ratios")
-    noted(LabelFree, "inputs")
+    order, note = noted
+    note(signals, "review_ratios")
+    note(LabelFree, "inputs")
     loaded = rl.load(folder)
     assert loaded.explain("reviewer", "u3").to_dict() == said
     assert order[0] == "review_ratios", "what it takes to find them is free before inputs are read"

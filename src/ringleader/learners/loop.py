@@ -43,6 +43,12 @@ Measure = Callable[[Problem, State], tuple[float, float]]
 """Log-likelihood of the training cells and their negatives, and mean of a held-out cell; NaN where not wanted."""
 
 
+def check_callback(callback: Callback | None) -> None:
+    """Refuses what cannot be called, before any sweep."""
+    if callback is not None and not callable(callback):
+        raise SettingsError(f"callback is {callback!r}; give a function of a SweepInfo, or None")
+
+
 def fit_loop(
     problem: Problem,
     state: State,

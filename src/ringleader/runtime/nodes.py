@@ -47,13 +47,16 @@ def reduced(processors: Processors, workers: int, threads: int | None) -> tuple[
     return there, threads or most_threads(processors, max(there, 1))
 
 
-def check_memory(workers: int | None) -> None:
+def check_local(workers: int | None) -> None:
     """Refuses more workers on this machine than it has memory for; None for those of other machines."""
-    most = memory_limit() // WORKER_MEMORY
-    if workers is not None and workers > max(most, 1):
+    if workers is None:
+        return
+    limit = memory_limit()
+    most = max(limit // WORKER_MEMORY, 1)
+    if workers > most:
         raise ClusterError(
             f"{workers:,} workers need at least {workers * WORKER_MEMORY / 1e9:.1f} GB, and this machine gives "
-            f"{memory_limit() / 1e9:.1f} GB: ask for at most {most:,} with --workers, or name a larger cluster"
+            f"{limit / 1e9:.1f} GB: ask for at most {most:,} with --workers, or name a larger cluster"
         )
 
 

@@ -36,7 +36,7 @@ from ringleader.runtime.machine import (
     return_large_arrays,
     return_memory,
 )
-from ringleader.runtime.nodes import capacity, check_memory, reduced, share_out
+from ringleader.runtime.nodes import capacity, check_local, reduced, share_out
 from ringleader.runtime.outputs import error_of_worker
 from ringleader.runtime.peers import LEAVE_FROM, Worker
 from ringleader.runtime.workers import Watch
@@ -90,7 +90,7 @@ class Ray(Settings):
         ray = _import_ray()
         mine = not ray.is_initialized()
         if mine:
-            check_memory(None if self.address else self.workers)
+            check_local(None if self.address else self.workers)
             self._connect(ray)
             _silence_ends(ray)
         try:

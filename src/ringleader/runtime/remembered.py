@@ -88,7 +88,8 @@ class ReadOnce(dict[K, V]):
     def lent(self, key: K) -> Callable[[], V]:
         """Gives the value of a key to whoever calls it, which is read once for all. It holds no other value."""
         if super().__contains__(key):
-            return partial(_itself, self[key])
+            value = self[key]
+            return lambda: value
         once = self._readers[key]
         if not isinstance(once, _Once):
             once = self._readers[key] = _Once(once)
@@ -103,10 +104,6 @@ class _Once(Generic[V]):
 
     def __call__(self) -> V:
         return self._known.get(None, self._read)
-
-
-def _itself(value: V) -> V:
-    return value
 
 
 def carried(known: dict[K, V], keys: Mapping[K, K]) -> dict[K, V]:

@@ -34,11 +34,11 @@ def checked_content(handle: BinaryIO, size: int, checksum: str, *, mapped: bool 
     """
     if mapped and size and isinstance(handle, io.BufferedReader):
         return _mapped(handle, size) if _checksum(handle, size) == checksum else None
-    content = read_content(handle, size + 1)  # a file that grew is not read whole
+    content = _read(handle, size + 1)  # a file that grew is not read whole
     return content if len(content) == size and hashlib.sha256(content.data).hexdigest() == checksum else None
 
 
-def read_content(handle: BinaryIO, most: int) -> Content:
+def _read(handle: BinaryIO, most: int) -> Content:
     """The first bytes of a file, at most so many; of one on a disk in memory that NumPy got, in large pages."""
     handle.seek(0)
     if not isinstance(handle, io.BufferedReader):

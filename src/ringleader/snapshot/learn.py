@@ -24,7 +24,7 @@ from ringleader.known.covariates import UserCovariates, read_covariates
 from ringleader.known.labels import Labels, Target, read_labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
 from ringleader.learners.cluster import ClusterLearner, check_cluster
-from ringleader.learners.loop import Callback, get_learner
+from ringleader.learners.loop import Callback, check_callback, get_learner
 from ringleader.model.config import ModelConfig
 from ringleader.model.problem import build_problem
 from ringleader.model.start import start_state
@@ -94,8 +94,7 @@ def learn(
     keep        : earlier generations that stay in the folder
     """
     check_setting("keep", keep, Whole(0))
-    if callback is not None and not callable(callback):
-        raise SettingsError(f"callback is {callback!r}; give a function of a SweepInfo, or None")
+    check_callback(callback)
     lock = nullcontext() if checkpoint is None else writing(checkpoint, create=True)
     with started(runtime) as workers, lock, using_threads(parameters["threads"]):
         if checkpoint is not None:

@@ -12,7 +12,7 @@ from ringleader.arrays import Bools
 from ringleader.errors import SettingsError, warn_of
 from ringleader.known.labels import Labels, unmatched
 from ringleader.learners import SweepInfo, fit_loop
-from ringleader.learners.loop import Callback
+from ringleader.learners.loop import Callback, check_callback
 from ringleader.model.priors import labelled_rows
 from ringleader.model.problem import Problem, with_targets
 from ringleader.model.start import fresh_heads
@@ -40,6 +40,7 @@ def update(
 
     Labels alone, where they do not move the factors, leave everything that no label enters as it is.
     """
+    check_callback(callback)
     if not snapshot.complete:
         raise SettingsError("this fit was stopped before its end; continue it (--resume) before you update it")
     known, heldout, newer = snapshot.labels, snapshot.heldout, as_labels(labels)
